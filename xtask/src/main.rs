@@ -1,0 +1,2 @@
+//! Lacre.
+fn main() {}
