@@ -1,0 +1,165 @@
+//! Who may open a file: recipients wrap its data key, identities unwrap it.
+//!
+//! This is the one extension point for key services. A kind is a file in this folder with a type for each of the
+//! two traits; nothing else in the crate knows kinds, except the `sops` block that spells them
+//! ([`crate::metadata`]).
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::secret::SecretBytes;
+
+pub mod age;
+#[cfg(feature = "aws")]
+pub mod aws_kms;
+#[cfg(feature = "pgp")]
+pub mod pgp;
+
+/// Most bytes of one wrapped key that are looked at. More is refused before any work is done.
+pub const WRAPPED_KEY_BYTES_MAX: usize = 64 * 1024;
+
+/// Most bytes of a key file or key ring that are looked at.
+pub const KEY_FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Who a key is wrapped for, in the terms of the `sops` block. Public: names no secret.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RecipientId {
+    /// An age recipient, as `age1…` or an SSH public key line.
+    Age(String),
+    /// A key in AWS KMS, with all parameters that unwrapping needs.
+    AwsKms(AwsKmsKey),
+    /// A kind this build cannot use, kept as it was found: the list's name, and what identifies the entry in it.
+    Other {
+        /// Name of the list in the `sops` block, such as `hckms`.
+        kind: String,
+        /// The entry's identifying field, for messages.
+        name: String,
+    },
+    /// An OpenPGP certificate by fingerprint, in upper-case hexadecimal digits.
+    Pgp(String),
+}
+
+/// A key in AWS KMS as the `sops` block describes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AwsKmsKey {
+    /// Amazon resource name of the key or alias; its fourth field is the region.
+    pub arn: String,
+    /// Role to assume before the call, as an Amazon resource name.
+    pub role: Option<String>,
+    /// Encryption context: additional data that KMS binds the wrapped key to.
+    pub context: BTreeMap<String, String>,
+    /// Named profile of the shared configuration; empty for none.
+    pub profile: String,
+}
+
+impl fmt::Display for RecipientId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Age(recipient) => write!(formatter, "age {recipient}"),
+            Self::AwsKms(key) => {
+                write!(formatter, "kms {}", key.arn)?;
+                key.role.iter().try_for_each(|role| write!(formatter, " as {role}"))
+            }
+            Self::Other { kind, name } => write!(formatter, "{kind} {name}"),
+            Self::Pgp(fingerprint) => write!(formatter, "pgp {fingerprint}"),
+        }
+    }
+}
+
+/// One entry of the `sops` block: the data key (or one group's share of it) wrapped for one recipient.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrappedKey {
+    /// For whom.
+    pub recipient: RecipientId,
+    /// The wrapped key as the kind writes it: armored text, base64, or the service's own string.
+    pub enc: String,
+    /// When it was wrapped, RFC 3339; age entries have none.
+    pub created_at: Option<String>,
+}
+
+/// How much an attempt to unwrap costs; cheap and silent kinds are tried first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effort {
+    /// In this process, without asking anyone.
+    Silent,
+    /// A call over the network, bounded by a deadline.
+    Remote,
+    /// A person may be asked for a passphrase or a touch.
+    Interactive,
+}
+
+/// Wraps a data key for one recipient. Takes public parts only.
+pub trait Recipient: Send + Sync {
+    /// Who this is, as the `sops` block will say.
+    fn id(&self) -> RecipientId;
+
+    /// Wraps `key`, the 32 bytes of a data key or the 33 of a share.
+    ///
+    /// # Errors
+    /// [`WrapError`] naming the recipient and what the kind said.
+    fn wrap(&self, key: &SecretBytes) -> Result<String, WrapError>;
+}
+
+/// Unwraps data keys. Holds or reaches a private key.
+pub trait Identity: Send + Sync {
+    /// The public half, as shown to people who ask what was tried: `age age1…`, `pgp FINGERPRINT`.
+    fn public(&self) -> String;
+
+    /// What an attempt costs.
+    fn effort(&self) -> Effort {
+        Effort::Silent
+    }
+
+    /// Unwraps `wrapped`: nothing when it is for another kind or recipient, an error when it is for this identity
+    /// but broken or refused, else the 32 or 33 bytes. The caller has bounded `wrapped.enc` by
+    /// [`WRAPPED_KEY_BYTES_MAX`] and checks the length of what comes back.
+    fn unwrap(&self, wrapped: &WrappedKey) -> Option<Result<SecretBytes, UnwrapError>>;
+}
+
+/// A recipient could not be used to wrap a key.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot wrap the data key for {recipient}: {reason}")]
+pub struct WrapError {
+    /// Whom the key was to be wrapped for.
+    pub recipient: RecipientId,
+    /// What went wrong, in the kind's words, without any secret.
+    pub reason: String,
+}
+
+/// A wrapped key that is meant for this identity could not be unwrapped.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct UnwrapError {
+    /// Why, so that callers can tell a refusal from an outage.
+    pub kind: UnwrapFailure,
+    /// What went wrong, in the kind's words, without any secret.
+    pub reason: String,
+}
+
+/// Classes of failure when unwrapping, because callers act differently on each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnwrapFailure {
+    /// The wrapped key is damaged, too large, or opens to something that is no data key.
+    Broken,
+    /// The key service said no.
+    Denied,
+    /// The key service asked to be called less often.
+    Throttled,
+    /// The key service did not answer in time, or not sensibly.
+    Unreachable,
+}
+
+/// A text does not name a recipient, or a key file holds no usable key. Never repeats the text of a secret.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct KeyError {
+    /// What is wrong with it and what would be right.
+    pub reason: String,
+}
+
+impl KeyError {
+    /// An error that says `reason`.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+}

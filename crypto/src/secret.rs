@@ -1,0 +1,161 @@
+//! Types for plaintext and keys: wiped when dropped, redacted when formatted, exposed only on purpose.
+//!
+//! Nothing outside this module holds a plaintext or a key in a bare `String` or `Vec<u8>` for longer than the
+//! call that needs it. Every exposure is found by searching for `expose_secret`. Comparisons are offered where a
+//! verb needs one; they are not constant in time, because both sides belong to the same caller.
+
+use std::fmt;
+
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// Length of a data key in bytes.
+pub const DATA_KEY_BYTES: usize = 32;
+
+/// Secret bytes of any length: a wrapped key's plaintext, a share, a decoded value.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Zeroize, ZeroizeOnDrop)]
+pub struct SecretBytes(Vec<u8>);
+
+impl SecretBytes {
+    /// Takes over `bytes`; the buffer is wiped when the result is dropped.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes themselves. The caller must not copy them into anything that outlives its need.
+    pub fn expose_secret(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no byte at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The same bytes as text.
+    ///
+    /// # Errors
+    /// The bytes unchanged, when they are not UTF-8.
+    pub fn into_text(mut self) -> Result<SecretText, SecretBytes> {
+        match String::from_utf8(std::mem::take(&mut self.0)) {
+            Ok(text) => Ok(SecretText(text)),
+            Err(error) => Err(Self(error.into_bytes())),
+        }
+    }
+}
+
+impl fmt::Debug for SecretBytes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "SecretBytes([{} bytes redacted])", self.0.len())
+    }
+}
+
+/// Secret text: the plaintext of a document or of a value, a key file.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Zeroize, ZeroizeOnDrop)]
+pub struct SecretText(String);
+
+impl SecretText {
+    /// Takes over `text`; the buffer is wiped when the result is dropped.
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text itself. The caller must not copy it into anything that outlives its need.
+    pub fn expose_secret(&self) -> &str {
+        &self.0
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no text at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl From<&str> for SecretText {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl fmt::Debug for SecretText {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "SecretText([{} bytes redacted])", self.0.len())
+    }
+}
+
+/// The 32 random bytes that seal one file, and nothing but that file.
+///
+/// Filled in place on the heap, so that moving the key leaves no copy behind.
+pub struct DataKey(Zeroizing<Box<[u8; DATA_KEY_BYTES]>>);
+
+impl DataKey {
+    /// A fresh key from the operating system's generator.
+    ///
+    /// # Panics
+    /// When the operating system has no randomness to give: nothing can be sealed safely then.
+    pub fn generate() -> Self {
+        let mut key = Zeroizing::new(Box::new([0; DATA_KEY_BYTES]));
+        getrandom::fill(&mut **key).expect("the operating system provides randomness");
+        Self(key)
+    }
+
+    /// The key that unwrapping gave, or nothing when it is not exactly 32 bytes long (a shorter one would select
+    /// a weaker cipher in other tools).
+    pub fn from_unwrapped(bytes: &SecretBytes) -> Option<Self> {
+        let mut key = Zeroizing::new(Box::new([0; DATA_KEY_BYTES]));
+        if bytes.len() != DATA_KEY_BYTES {
+            return None;
+        }
+        key.copy_from_slice(bytes.expose_secret());
+        Some(Self(key))
+    }
+
+    /// The raw key. Only ciphers and key services call this.
+    pub fn expose_secret(&self) -> &[u8; DATA_KEY_BYTES] {
+        &self.0
+    }
+
+    /// The raw key as what recipients wrap.
+    pub fn to_secret_bytes(&self) -> SecretBytes {
+        SecretBytes::new(self.0.to_vec())
+    }
+}
+
+impl fmt::Debug for DataKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("DataKey([redacted])")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formatting_never_shows_the_content() {
+        let shown = format!(
+            "{:?} {:?} {:?}",
+            SecretBytes::new(b"CANARY".to_vec()),
+            SecretText::from("CANARY"),
+            DataKey::from_unwrapped(&SecretBytes::new(vec![b'C'; DATA_KEY_BYTES])),
+        );
+        assert!(!shown.contains("CANARY") && !shown.contains("67"), "{shown}");
+    }
+
+    #[test]
+    fn a_data_key_is_exactly_32_bytes() {
+        for length in [0, 16, 24, 31, 33] {
+            assert!(DataKey::from_unwrapped(&SecretBytes::new(vec![1; length])).is_none(), "{length}");
+        }
+        assert!(DataKey::from_unwrapped(&SecretBytes::new(vec![1; DATA_KEY_BYTES])).is_some());
+    }
+}
