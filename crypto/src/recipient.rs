@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::secret::SecretBytes;
+use crate::secret::{DATA_KEY_BYTES, SecretBytes};
 
 pub mod age;
 #[cfg(feature = "aws")]
@@ -77,6 +77,14 @@ pub struct WrappedKey {
     pub created_at: Option<String>,
 }
 
+/// Most bytes that a wrapped key may hold: a share, which is a data key and one byte for its coordinate.
+pub(crate) const SHARE_BYTES: usize = DATA_KEY_BYTES + 1;
+
+/// Whether `length` is that of a data key or of a share. Kinds refuse to wrap or to hand out anything else.
+pub(crate) fn is_key_length(length: usize) -> bool {
+    length == DATA_KEY_BYTES || length == SHARE_BYTES
+}
+
 /// How much an attempt to unwrap costs; cheap and silent kinds are tried first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effort {
@@ -134,6 +142,13 @@ pub struct UnwrapError {
     pub kind: UnwrapFailure,
     /// What went wrong, in the kind's words, without any secret.
     pub reason: String,
+}
+
+impl UnwrapError {
+    /// A failure of class `kind` that says `reason`.
+    pub fn new(kind: UnwrapFailure, reason: impl Into<String>) -> Self {
+        Self { kind, reason: reason.into() }
+    }
 }
 
 /// Classes of failure when unwrapping, because callers act differently on each.

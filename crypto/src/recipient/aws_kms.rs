@@ -1,0 +1,1 @@
+//! AWS KMS: not written yet.

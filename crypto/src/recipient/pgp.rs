@@ -1,0 +1,1 @@
+//! OpenPGP: not written yet.
