@@ -1,0 +1,5 @@
+//! The real components start, do what they are for, and leave nothing behind; and the repository keeps its own rules.
+
+mod cluster;
+mod programs;
+mod servers;
