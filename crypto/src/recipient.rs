@@ -6,6 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io::Read;
+
+use zeroize::Zeroizing;
 
 use crate::secret::{DATA_KEY_BYTES, SecretBytes};
 
@@ -83,6 +86,25 @@ pub(crate) const SHARE_BYTES: usize = DATA_KEY_BYTES + 1;
 /// Whether `length` is that of a data key or of a share. Kinds refuse to wrap or to hand out anything else.
 pub(crate) fn is_key_length(length: usize) -> bool {
     length == DATA_KEY_BYTES || length == SHARE_BYTES
+}
+
+/// Reads what a kind unwrapped to its end: 32 or 33 bytes, and one byte more is asked for so that a longer payload
+/// shows, however long. The reader must hand out authentic bytes only, and fail at an end that is not.
+pub(crate) fn read_key(payload: &mut dyn Read) -> Result<SecretBytes, UnwrapError> {
+    let broken = |reason: &str| UnwrapError::new(UnwrapFailure::Broken, reason);
+    let mut buffer = Zeroizing::new([0; SHARE_BYTES + 1]);
+    let mut length = 0;
+    while length < buffer.len() {
+        match payload.read(&mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(count) => length += count,
+            Err(_) => return Err(broken("what was wrapped is damaged")),
+        }
+    }
+    if !is_key_length(length) {
+        return Err(broken("what was wrapped is not as long as a data key"));
+    }
+    Ok(SecretBytes::new(buffer[..length].to_vec()))
 }
 
 /// How much an attempt to unwrap costs; cheap and silent kinds are tried first.

@@ -24,11 +24,10 @@ use ::age::armor::ArmoredReader;
 use ::age::secrecy::ExposeSecret;
 use ::age::{DecryptError, Decryptor, x25519};
 use jiff::Timestamp;
-use zeroize::Zeroizing;
 
 use super::{
-    Identity, KEY_FILE_BYTES_MAX, KeyError, Recipient, RecipientId, SHARE_BYTES, UnwrapError, UnwrapFailure,
-    WRAPPED_KEY_BYTES_MAX, WrapError, WrappedKey, is_key_length,
+    Identity, KEY_FILE_BYTES_MAX, KeyError, Recipient, RecipientId, UnwrapError, UnwrapFailure,
+    WRAPPED_KEY_BYTES_MAX, WrapError, WrappedKey, is_key_length, read_key,
 };
 use crate::secret::{SecretBytes, SecretText};
 
@@ -264,24 +263,6 @@ fn count_stanzas(file: &[u8]) -> usize {
         .take_while(|line| !line.starts_with(HEADER_END))
         .filter(|line| line.starts_with(STANZA_BEGIN))
         .count()
-}
-
-/// Reads the whole payload, and one byte more than a key may have so that a longer one shows. The payload is
-/// authentic as far as it was read, and a short one was read to its authenticated end.
-fn read_key(payload: &mut impl Read) -> Result<SecretBytes, UnwrapError> {
-    let mut buffer = Zeroizing::new([0; SHARE_BYTES + 1]);
-    let mut length = 0;
-    while length < buffer.len() {
-        match payload.read(&mut buffer[length..]) {
-            Ok(0) => break,
-            Ok(count) => length += count,
-            Err(_) => return Err(broken("the payload of the age file is damaged")),
-        }
-    }
-    if !is_key_length(length) {
-        return Err(broken("what the age file holds is not as long as a data key"));
-    }
-    Ok(SecretBytes::new(buffer[..length].to_vec()))
 }
 
 /// The crate's own messages span lines and name its command's flags; ours say what it means here.
