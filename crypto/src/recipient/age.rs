@@ -482,7 +482,7 @@ mod tests {
     #[test]
     fn a_key_file_is_limited_on_both_sides() {
         let padded =
-            |length: usize| SecretText::new(format!("{SECRET}{}", "\n".repeat(length - SECRET.len())));
+            |length: usize| SecretText::new(format!("{SECRET}\n#{}", "x".repeat(length - SECRET.len() - 2)));
         assert!(read_identities(&padded(KEY_FILE_BYTES_MAX)).is_ok());
         assert!(read_identities(&padded(KEY_FILE_BYTES_MAX + 1)).is_err());
     }

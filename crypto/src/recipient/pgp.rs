@@ -24,34 +24,28 @@ use std::io::Write;
 use sequoia_openpgp as openpgp;
 
 use openpgp::cert::{Cert, CertParser};
-use openpgp::crypto::SessionKey;
+use openpgp::packet::Key;
 use openpgp::packet::key::{PublicParts, SecretParts, UnspecifiedRole};
-use openpgp::packet::{Key, PKESK, SKESK};
-use openpgp::parse::stream::{DecryptionHelper, DecryptorBuilder, MessageStructure, VerificationHelper};
-use openpgp::parse::{PacketParser, PacketParserResult, Parse};
+use openpgp::parse::Parse;
 use openpgp::policy::StandardPolicy;
 use openpgp::serialize::stream::{self, Armorer, Encryptor, LiteralWriter, Message};
 use openpgp::types::{Features, RevocationStatus, SymmetricAlgorithm};
-use openpgp::{KeyHandle, KeyID, Packet};
+use openpgp::{KeyHandle, KeyID};
 
+use self::message::{Seen, open};
 use super::{
-    Identity, KEY_FILE_BYTES_MAX, KeyError, Recipient, RecipientId, UnwrapError, UnwrapFailure,
-    WRAPPED_KEY_BYTES_MAX, WrapError, WrappedKey, is_key_length, read_key,
+    Identity, KEY_FILE_BYTES_MAX, KeyError, Recipient, RecipientId, UnwrapError, WrapError, WrappedKey,
+    is_key_length,
 };
 use crate::secret::SecretBytes;
 
 pub mod gpg_program;
+mod message;
 
 pub use gpg_program::GpgProgram;
+pub use message::SESSION_KEYS_MAX;
 
-/// Most session keys that one message may carry. We write one; each may cost its reader an RSA operation.
-pub const SESSION_KEYS_MAX: usize = 64;
-
-/// How much plaintext is held back until the whole message proved authentic; the smallest that sequoia takes. A
-/// longer message cannot hold a key and is refused without reading on, however far it would decompress.
-const HELD_BACK_BYTES: usize = 1024;
-
-const ARMOR_BEGIN: &str = "-----BEGIN PGP MESSAGE-----";
+/// Of keys of version 4, and of version 6.
 const FINGERPRINT_DIGITS: [usize; 2] = [40, 64];
 
 static POLICY: StandardPolicy<'static> = StandardPolicy::new();
@@ -212,21 +206,6 @@ impl PgpIdentity {
         let name = name.trim_end_matches('!').to_ascii_uppercase();
         name.len() >= 16 && self.fingerprints.iter().any(|fingerprint| fingerprint.ends_with(&name))
     }
-
-    fn open(&self, enc: &str, seen: &mut Seen) -> Result<SecretBytes, UnwrapError> {
-        let armored = check_armor(enc)?;
-        let helper = Opener { keys: &self.keys, seen };
-        let opened = DecryptorBuilder::from_bytes(armored)
-            .and_then(|builder| builder.buffer_size(HELD_BACK_BYTES).with_policy(&POLICY, None, helper));
-        match opened {
-            Ok(mut payload) => read_key(&mut payload),
-            Err(_) => Err(broken(seen.refusal.unwrap_or(if seen.for_this_key {
-                "the OpenPGP message was damaged or tampered with"
-            } else {
-                "the OpenPGP message is damaged, or for another key than the entry says"
-            }))),
-        }
-    }
 }
 
 impl fmt::Debug for PgpIdentity {
@@ -245,7 +224,7 @@ impl Identity for PgpIdentity {
     fn unwrap(&self, wrapped: &WrappedKey) -> Option<Result<SecretBytes, UnwrapError>> {
         let RecipientId::Pgp(name) = &wrapped.recipient else { return None };
         let mut seen = Seen::default();
-        let opened = self.open(&wrapped.enc, &mut seen);
+        let opened = open(&wrapped.enc, &self.keys, &mut seen);
         (opened.is_ok() || seen.for_this_key || self.is_named(name)).then_some(opened)
     }
 }
@@ -281,141 +260,39 @@ fn read_certificates(ring: &[u8]) -> Result<Vec<Cert>, KeyError> {
         .map_err(|_| KeyError::new("the OpenPGP key file is damaged, or holds something else than keys"))
 }
 
-/// What was met while a message was read, for what is said afterwards.
-#[derive(Default)]
-struct Seen {
-    session_keys: usize,
-    compressed: bool,
-    for_this_key: bool,
-    refusal: Option<&'static str>,
-}
-
-impl Seen {
-    /// Lets through the packets of an encrypted, unsigned message that is compressed at most once. Everything else
-    /// would be work or a question (a passphrase) that no wrapped key needs. Called before a packet's body is read.
-    fn admit(&mut self, packet: &Packet) -> openpgp::Result<()> {
-        let refusal = match packet {
-            Packet::PKESK(_) if self.session_keys < SESSION_KEYS_MAX => {
-                self.session_keys += 1;
-                return Ok(());
-            }
-            Packet::CompressedData(_) if !self.compressed => {
-                self.compressed = true;
-                return Ok(());
-            }
-            Packet::Literal(_) | Packet::SEIP(_) => return Ok(()),
-            #[allow(deprecated)]
-            Packet::MDC(_) => return Ok(()),
-            Packet::PKESK(_) => "the OpenPGP message has more session keys than are tried",
-            Packet::CompressedData(_) => "the OpenPGP message is compressed more than once",
-            Packet::SKESK(_) => "the OpenPGP message asks for a passphrase, not for a key",
-            _ => "the OpenPGP message holds something else than an encrypted key",
-        };
-        self.refusal = Some(refusal);
-        Err(openpgp::Error::MalformedMessage(refusal.to_owned()).into())
-    }
-}
-
-/// What sequoia calls back while it opens a message.
-struct Opener<'a> {
-    keys: &'a [Key<SecretParts, UnspecifiedRole>],
-    seen: &'a mut Seen,
-}
-
-impl VerificationHelper for Opener<'_> {
-    fn inspect(&mut self, parser: &PacketParser<'_>) -> openpgp::Result<()> {
-        self.seen.admit(&parser.packet)
-    }
-
-    fn get_certs(&mut self, _: &[KeyHandle]) -> openpgp::Result<Vec<Cert>> {
-        Ok(Vec::new())
-    }
-
-    /// There is no signature to check: [`Seen::admit`] refuses them.
-    fn check(&mut self, _: MessageStructure<'_>) -> openpgp::Result<()> {
-        Ok(())
-    }
-}
-
-impl DecryptionHelper for Opener<'_> {
-    fn decrypt(
-        &mut self,
-        session_keys: &[PKESK],
-        _: &[SKESK],
-        algorithm: Option<SymmetricAlgorithm>,
-        decrypt: &mut dyn FnMut(Option<SymmetricAlgorithm>, &SessionKey) -> bool,
-    ) -> openpgp::Result<Option<Cert>> {
-        for session_key in session_keys {
-            let handle = session_key.recipient();
-            for key in self.keys {
-                // A message may hide for whom it is; then each key is tried.
-                if handle.as_ref().is_some_and(|handle| !handle.aliases(key.key_handle())) {
-                    continue;
-                }
-                self.seen.for_this_key |= handle.is_some();
-                let mut pair = key.clone().into_keypair()?;
-                if session_key
-                    .decrypt(&mut pair, algorithm)
-                    .is_some_and(|(algorithm, secret)| decrypt(algorithm, &secret))
-                {
-                    self.seen.for_this_key = true;
-                    return Ok(None);
-                }
-            }
-        }
-        Err(openpgp::Error::MissingSessionKey("none of these keys opens it".to_owned()).into())
-    }
-}
-
-/// The armored message without white space around it, when its size and its first line are right.
-fn check_armor(enc: &str) -> Result<&str, UnwrapError> {
-    if enc.len() > WRAPPED_KEY_BYTES_MAX {
-        return Err(broken(format!("larger than {WRAPPED_KEY_BYTES_MAX} bytes")));
-    }
-    let armored = enc.trim();
-    if !armored.starts_with(ARMOR_BEGIN) {
-        return Err(broken("not an armored OpenPGP message"));
-    }
-    Ok(armored)
-}
-
-/// Reads the packets in front of the encrypted part, so that nothing but a message for keys reaches a program that
-/// would also verify, import, or ask for a passphrase.
-fn check_envelope(enc: &str) -> Result<&str, UnwrapError> {
-    let armored = check_armor(enc)?;
-    let damaged = || broken("the OpenPGP message is damaged");
-    let mut seen = Seen::default();
-    let mut next = PacketParser::from_bytes(armored).map_err(|_| damaged())?;
-    while let PacketParserResult::Some(parser) = next {
-        match &parser.packet {
-            // The container of gpg 2.3 and later, which sequoia does not read.
-            Packet::Unknown(packet) if u8::from(packet.tag()) == TAG_GPG_AEAD => return Ok(armored),
-            Packet::SEIP(_) if seen.session_keys > 0 => return Ok(armored),
-            _ => {}
-        }
-        seen.admit(&parser.packet).map_err(|_| broken(seen.refusal.unwrap_or("not an OpenPGP message")))?;
-        next = parser.next().map_err(|_| damaged())?.1;
-    }
-    Err(damaged())
-}
-
-/// Tag of the "AEAD encrypted data" packet in gpg's own draft.
-const TAG_GPG_AEAD: u8 = 20;
-
-fn broken(reason: impl Into<String>) -> UnwrapError {
-    UnwrapError::new(UnwrapFailure::Broken, reason)
-}
-
 #[cfg(test)]
 mod tests {
-    use openpgp::cert::{CertBuilder, CipherSuite};
-    use openpgp::crypto::Password;
+    use openpgp::Packet;
+    use openpgp::cert::CertBuilder;
+    use openpgp::crypto::{S2K, SessionKey};
+    use openpgp::packet::skesk::SKESK4;
     use openpgp::packet::{Marker, Tag};
+    use openpgp::parse::{PacketParser, PacketParserResult};
     use openpgp::serialize::stream::{ArbitraryWriter, Compressor, Signer};
     use openpgp::serialize::{Marshal, SerializeInto};
-    use openpgp::types::{CompressionAlgorithm, CompressionLevel};
+    use openpgp::types::{CompressionAlgorithm, CompressionLevel, HashAlgorithm};
 
+    use super::message::{ARMOR_BEGIN, HELD_BACK_BYTES, check_envelope};
     use super::*;
+    use crate::recipient::{UnwrapFailure, WRAPPED_KEY_BYTES_MAX};
+
+    /// A key with the passphrase "pass", as gpg exports it.
+    const PROTECTED: &str = "-----BEGIN PGP PRIVATE KEY BLOCK-----
+
+lIYEaw3b+BYJKwYBBAHaRw8BAQdAj16nuEr5YKchq51ABVupSd22pI3J6FtkDP22
+12i16Fv+BwMCBWOFpK08tcj/qdv2SYdwdm58IZa/5NqE9Yvo+RtM4QW5gRRU8gr8
+QM6m6mIX/Oi/4/pzxeyLkGMyxRhRrdV/ivPpEQyo1kfo3XRx0mLnqLQDYUBiiJAE
+ExYIADgWIQSRjWsyIKsNKfNOqMR2UuRGHwg1IQUCaw3b+AIbAQULCQgHAgYVCgkI
+CwIEFgIDAQIeAQIXgAAKCRB2UuRGHwg1Ib7aAQD9ZIug+7qlxvaLeDjqUwakP/+/
+Bpi/1J4HnVmPVDryxwD6ApzBbm3I8Zac2JxBjgKpon1J4pLdZDP+gxEOaQ2FHAOc
+iwRrDdv8EgorBgEEAZdVAQUBAQdAoy6T2DzjRcS8Hhh+wSqKwUlxLBMxGbyV3hFZ
+KuOFj1EDAQgH/gcDApXKbg1kFozw/7u6sFsX5XG7HWPh5B/05AY6shlVXUC2lq50
+aaDjZ4mKQbgmirwAPWrxW3kmMeQ5gBbUjej1zZizQeyv/UT8TyxHutB/KyiIeAQY
+FggAIBYhBJGNazIgqw0p806oxHZS5EYfCDUhBQJrDdv8AhsMAAoJEHZS5EYfCDUh
+qTQBAM4IHuanIi/jze4PRZLR4dIUKkAAeFYqvuj7cm5Pq+pSAP9ueB3VaUidbwW/
+w3t/oOxByRBrryR+biMstUhj8tCJCQ==
+=1Z0I
+-----END PGP PRIVATE KEY BLOCK-----";
 
     fn cert() -> Cert {
         CertBuilder::general_purpose(Some("a@b")).generate().unwrap().0
@@ -441,18 +318,14 @@ mod tests {
     }
 
     /// An armored message made around the checks of [`PgpRecipient::wrap`]: `fill` writes what is encrypted.
-    fn seal(
-        recipients: &[&PgpRecipient],
-        passwords: &[Password],
-        fill: impl FnOnce(Message<'_>) -> openpgp::Result<()>,
-    ) -> String {
+    fn seal(recipients: &[&PgpRecipient], fill: impl FnOnce(Message<'_>) -> openpgp::Result<()>) -> String {
         let mut armored = Vec::new();
         let message = Armorer::new(Message::new(&mut armored)).build().unwrap();
         let all = recipients.iter().map(|it| {
             let handle = KeyHandle::from(KeyID::from(it.key.fingerprint()));
             stream::Recipient::new(Features::empty().set_seipdv1(), handle, &it.key)
         });
-        let message = Encryptor::for_recipients(message, all).add_passwords(passwords.to_vec());
+        let message = Encryptor::for_recipients(message, all);
         fill(message.build().unwrap()).unwrap();
         String::from_utf8(armored).unwrap()
     }
@@ -477,7 +350,7 @@ mod tests {
         for length in [0, 16, 31, 34, HELD_BACK_BYTES * 2] {
             let key = SecretBytes::new(vec![7; length]);
             assert!(recipient(&cert).wrap(&key).is_err(), "{length}");
-            let enc = seal(&[&recipient(&cert)], &[], |message| literal(message, key.expose_secret()));
+            let enc = seal(&[&recipient(&cert)], |message| literal(message, key.expose_secret()));
             assert!(refusal(&cert, &enc).contains("not as long"), "{length}");
         }
     }
@@ -551,7 +424,7 @@ mod tests {
         for (count, fits) in [(SESSION_KEYS_MAX, true), (SESSION_KEYS_MAX + 1, false)] {
             let mut all = vec![&to_other; count - 1];
             all.push(&to_mine);
-            let enc = seal(&all, &[], |message| literal(message, &[7; 32]));
+            let enc = seal(&all, |message| literal(message, &[7; 32]));
             assert_eq!(identity(&mine).unwrap(&entry(&name, &enc)).unwrap().is_ok(), fits, "{count}");
             assert_eq!(check_envelope(&enc).is_ok(), fits, "{count}");
         }
@@ -566,29 +439,42 @@ mod tests {
     fn compression_is_opened_once_and_never_far() {
         let cert = cert();
         let to = recipient(&cert);
-        let once = seal(&[&to], &[], |message| literal(compress(message)?, &[7; 32]));
+        let once = seal(&[&to], |message| literal(compress(message)?, &[7; 32]));
         let name = cert.fingerprint().to_hex();
         assert_eq!(identity(&cert).unwrap(&entry(&name, &once)).unwrap().unwrap().len(), 32);
-        let twice = seal(&[&to], &[], |message| literal(compress(compress(message)?)?, &[7; 32]));
+        let twice = seal(&[&to], |message| literal(compress(compress(message)?)?, &[7; 32]));
         assert!(refusal(&cert, &twice).contains("more than once"));
-        let bomb = seal(&[&to], &[], |message| literal(compress(message)?, &vec![0; 32 << 20]));
+        let bomb = seal(&[&to], |message| literal(compress(message)?, &vec![0; 8 << 20]));
         assert!(bomb.len() < WRAPPED_KEY_BYTES_MAX, "{}", bomb.len());
         let started = std::time::Instant::now();
         assert!(refusal(&cert, &bomb).contains("not as long"));
         assert!(started.elapsed().as_millis() < 200, "{:?}", started.elapsed());
     }
 
+    /// A message for a passphrase, made by hand because the usual way takes its passphrase through a costly hash.
+    fn asking() -> String {
+        let (algorithm, key) = (SymmetricAlgorithm::AES256, SessionKey::new(32).unwrap());
+        let cheap = S2K::Iterated { hash: HashAlgorithm::SHA256, salt: [7; 8], hash_bytes: 1024 };
+        let packet = SKESK4::with_password(algorithm, algorithm, cheap, &key, &"pass".into()).unwrap();
+        let mut armored = Vec::new();
+        let mut message = Armorer::new(Message::new(&mut armored)).build().unwrap();
+        Packet::SKESK(packet.into()).serialize(&mut message).unwrap();
+        let message = Encryptor::with_session_key(message, algorithm, key).unwrap().build().unwrap();
+        literal(message, &[7; 32]).unwrap();
+        String::from_utf8(armored).unwrap()
+    }
+
     #[test]
     fn passphrases_signatures_and_fillers_are_refused_before_any_work() {
         let cert = cert();
         let to = recipient(&cert);
-        let asking = seal(&[&to], &["pass".into()], |message| literal(message, &[7; 32]));
+        let asking = asking();
         assert!(refusal(&cert, &asking).contains("passphrase"));
         assert!(check_envelope(&asking).unwrap_err().reason.contains("passphrase"));
         let signing = cert.primary_key().key().clone().parts_into_secret().unwrap().into_keypair().unwrap();
-        let signed = seal(&[&to], &[], |message| literal(Signer::new(message, signing)?.build()?, &[7; 32]));
+        let signed = seal(&[&to], |message| literal(Signer::new(message, signing)?.build()?, &[7; 32]));
         assert!(refusal(&cert, &signed).contains("something else"));
-        let filled = seal(&[&to], &[], |message| {
+        let filled = seal(&[&to], |message| {
             let mut message = ArbitraryWriter::new(message, Tag::Padding)?;
             message.write_all(&[0; 100])?;
             message.finalize()
@@ -669,16 +555,11 @@ mod tests {
         let mut ring = one.as_tsk().to_vec().unwrap();
         ring.extend(two.as_tsk().to_vec().unwrap());
         assert_eq!(read_secret_keys(&SecretBytes::new(ring)).unwrap().len(), 2);
-        let (protected, _) = CertBuilder::general_purpose(Some("a@b"))
-            .set_cipher_suite(CipherSuite::Cv25519)
-            .set_password(Some("pass".into()))
-            .generate()
-            .unwrap();
         let armored = one.as_tsk().armored().to_vec().unwrap();
         for (what, file, says) in [
             ("empty", Vec::new(), "no key"),
             ("public", one.armored().to_vec().unwrap(), "public certificate"),
-            ("protected", protected.as_tsk().armored().to_vec().unwrap(), "passphrase"),
+            ("protected", PROTECTED.into(), "passphrase"),
             ("junk", b"CANARY-hunter2".to_vec(), "damaged"),
             ("cut", armored[..armored.len() / 2].to_vec(), "damaged"),
             ("keybox", b"\0\0\0 \x01\x01\0\x02KBXf".to_vec(), "keybox"),

@@ -1,7 +1,7 @@
 //! The `gpg` program, for secret keys that live in its agent or on a card.
 //!
 //! The message goes in by standard input and the key comes out by standard output; neither is ever an argument or
-//! a file. What is decrypted by this program was looked at before ([`super::check_envelope`]).
+//! a file. What is decrypted by this program was looked at before for being a message for keys and nothing else.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,9 +10,10 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 
-use super::{check_envelope, read_key};
+use super::message::check_envelope;
 use crate::recipient::{
     Effort, Identity, KEY_FILE_BYTES_MAX, KeyError, RecipientId, UnwrapError, UnwrapFailure, WrappedKey,
+    read_key,
 };
 use crate::secret::SecretBytes;
 
