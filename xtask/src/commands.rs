@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use crate::output;
 
 pub mod bench;
+pub mod build;
 pub mod demo;
 pub mod deny;
 pub mod generate;

@@ -1,13 +1,162 @@
-//! `cargo xtask bench`.
+//! `cargo xtask bench`: lacre against sops, whole processes, in alternating pairs of the same run.
+//!
+//! Only ratios mean something: the machine and its mood are the same for both halves of a pair.
 
-use std::process::ExitCode;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
 
-/// Not yet.
+use super::build::{self, Profile};
+use crate::install;
+use crate::output;
+use crate::peers::age::{self, Age};
+use crate::peers::sops::{self, Sops};
+
+mod input;
+mod measure;
+
+use measure::{Comparison, Sample};
+
+/// Values per file, and how many pairs are run.
+const SIZES: [(usize, usize); 2] = [(10, 21), (20_000, 5)];
+/// The two programs, in the order of a pair.
+const NAMES: [&str; 2] = ["lacre", "sops"];
+
+/// One program with all that a run of it needs.
+struct Contestant {
+    program: std::path::PathBuf,
+    identity: std::path::PathBuf,
+    recipient: String,
+}
+
+#[derive(Clone, Copy)]
+enum Verb {
+    Decrypt,
+    Encrypt,
+}
+
+impl Verb {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Decrypt => "decrypt",
+            Self::Encrypt => "encrypt",
+        }
+    }
+}
+
+/// Builds lacre, measures both programs, prints medians and ratios.
 ///
 /// # Errors
-/// Always.
-pub fn run(_arguments: &[String]) -> Result<ExitCode> {
-    bail!("not yet")
+/// A program is missing or fails, or the two do not agree on what a file holds.
+pub fn run(arguments: &[String]) -> Result<ExitCode> {
+    let [as_json] = super::switches(arguments, ["--json"])?;
+    install::ensure(&age::COMPONENT)?;
+    install::ensure(&sops::V3_13)?;
+    let folder = tempfile::tempdir()?;
+    let contestants = contestants(folder.path())?;
+    let mut comparisons = Vec::new();
+    for (values, pairs) in SIZES {
+        let (plain, sealed) = files(folder.path(), &contestants, values)?;
+        for (verb, file) in [(Verb::Decrypt, &sealed), (Verb::Encrypt, &plain)] {
+            output::problem(&format!("{} of {values} values: {pairs} pairs", verb.name()));
+            let samples = pairs_of(&contestants, verb, file, pairs)?;
+            comparisons.push(Comparison::new(format!("{} of {values} values", verb.name()), samples));
+        }
+    }
+    report(&comparisons, as_json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn contestants(folder: &Path) -> Result<[Contestant; 2]> {
+    let key = Age::new()?.keygen()?;
+    let identity = folder.join("keys.txt");
+    fs::write(&identity, format!("{}\n", key.identity))?;
+    let programs = build::programs(Profile::Release)?;
+    let lacre = build::find(&programs, NAMES[0])?.clone();
+    let contestant =
+        |program| Contestant { program, identity: identity.clone(), recipient: key.recipient.clone() };
+    Ok([contestant(lacre), contestant(Sops::v3_13()?.program().to_path_buf())])
+}
+
+/// Makes the file in clear and, by sops, sealed; checks that each program gives back the values of the other's file.
+fn files(
+    folder: &Path,
+    contestants: &[Contestant; 2],
+    values: usize,
+) -> Result<(std::path::PathBuf, std::path::PathBuf)> {
+    let plain = folder.join(format!("plain-{values}.yaml"));
+    input::write(&plain, values)?;
+    let sealed = NAMES.map(|name| folder.join(format!("sealed-by-{name}-{values}.yaml")));
+    for (contestant, target) in contestants.iter().zip(&sealed) {
+        contestant.run(Verb::Encrypt, &plain, File::create(target)?)?;
+    }
+    let opened = folder.join("opened.yaml");
+    for contestant in contestants {
+        for file in &sealed {
+            contestant.run(Verb::Decrypt, file, File::create(&opened)?)?;
+            ensure!(
+                fs::read(&opened)? == fs::read(&plain)?,
+                "{} does not give back what {} holds",
+                contestant.program.display(),
+                file.display()
+            );
+        }
+    }
+    let [_, by_sops] = sealed;
+    Ok((plain, by_sops))
+}
+
+fn pairs_of(
+    contestants: &[Contestant; 2],
+    verb: Verb,
+    file: &Path,
+    pairs: usize,
+) -> Result<[Vec<Sample>; 2]> {
+    let mut samples = [Vec::new(), Vec::new()];
+    // The first pair warms up and is not counted.
+    for pair in 0..=pairs {
+        for (contestant, taken) in contestants.iter().zip(&mut samples) {
+            let sample = contestant.run(verb, file, File::create("/dev/null")?)?;
+            if pair > 0 {
+                taken.push(sample);
+            }
+        }
+    }
+    Ok(samples)
+}
+
+impl Contestant {
+    fn run(&self, verb: Verb, file: &Path, stdout: File) -> Result<Sample> {
+        let mut command = Command::new(&self.program);
+        command.env_clear().env("HOME", "/nonexistent").env("SOPS_AGE_KEY_FILE", &self.identity);
+        command.env("SOPS_DISABLE_VERSION_CHECK", "true").arg(verb.name());
+        if let Verb::Encrypt = verb {
+            command.args(["--age", &self.recipient]);
+        }
+        command.arg(file).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped());
+        command.current_dir(file.parent().context("a file without folder")?);
+        measure::sample(command)
+    }
+}
+
+fn report(comparisons: &[Comparison], as_json: bool) -> Result<()> {
+    if as_json {
+        let results: Vec<_> = comparisons.iter().map(Comparison::to_json).collect();
+        output::line(&format!("{:#}", json!({"names": NAMES, "results": results})));
+        return Ok(());
+    }
+    output::line(
+        "medians of whole processes            wall ms               CPU ms                peak MiB",
+    );
+    output::line(
+        "                                  lacre    sops   ratio   lacre    sops   ratio   lacre    sops   ratio",
+    );
+    for comparison in comparisons {
+        output::line(&comparison.to_line());
+    }
+    output::line(&format!("peaks below {:.1} MiB cannot be told: see `measure`", measure::floor_mib()?));
+    Ok(())
 }

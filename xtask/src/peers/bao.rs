@@ -1,8 +1,8 @@
 //! OpenBao, which speaks Vault's API: transit and key-value secrets.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use serde_json::{Value, json};
 
 use crate::http;
@@ -27,8 +27,8 @@ pub struct Bao {
     address: String,
 }
 
-static SHARED: OnceLock<Bao> = OnceLock::new();
-static STARTING: Mutex<()> = Mutex::new(());
+/// A failed start is kept, too: the next test would only wait for the same.
+static SHARED: OnceLock<Result<Bao, String>> = OnceLock::new();
 
 impl Bao {
     /// The one of this test binary, started by whoever asks first.
@@ -36,11 +36,8 @@ impl Bao {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn shared() -> Result<&'static Self> {
-        let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-        if SHARED.get().is_none() {
-            let _ = SHARED.set(Self::start()?);
-        }
-        SHARED.get().context("bao was started by nobody")
+        let started = SHARED.get_or_init(|| Self::start().map_err(|error| format!("{error:#}")));
+        started.as_ref().map_err(|error| anyhow!("{error}"))
     }
 
     /// Starts one with the transit engine on.

@@ -7,10 +7,10 @@
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use super::audit::Audit;
 use super::etcd::Etcd;
@@ -60,8 +60,8 @@ pub struct ServiceAccount {
 #[derive(Debug)]
 pub struct SharedCluster(&'static Cluster);
 
-static SHARED: OnceLock<Cluster> = OnceLock::new();
-static STARTING: Mutex<()> = Mutex::new(());
+/// A failed start is kept, too: the next test would only wait for the same.
+static SHARED: OnceLock<Result<Cluster, String>> = OnceLock::new();
 
 impl Cluster {
     /// The cluster of this run.
@@ -69,15 +69,14 @@ impl Cluster {
     /// # Errors
     /// As [`start`](Self::start); or [`VARIABLE`] names a folder without a cluster.
     pub fn shared() -> Result<SharedCluster> {
-        let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-        if SHARED.get().is_none() {
+        let started = SHARED.get_or_init(|| {
             let cluster = match std::env::var_os(VARIABLE) {
-                Some(folder) => Self::attach(Path::new(&folder))?,
-                None => Self::start()?,
+                Some(folder) => Self::attach(Path::new(&folder)),
+                None => Self::start(),
             };
-            let _ = SHARED.set(cluster);
-        }
-        SHARED.get().map(SharedCluster).context("the cluster was started by nobody")
+            cluster.map_err(|error| format!("{error:#}"))
+        });
+        started.as_ref().map(SharedCluster).map_err(|error| anyhow!("{error}"))
     }
 
     /// Starts one and waits until it serves.

@@ -91,11 +91,3 @@ impl Kubectl {
         Tool::new(&self.program).env("KUBECONFIG", &self.kubeconfig).env("KUBECACHEDIR", cache)
     }
 }
-
-/// Asks a component's `/healthz`, which answers anyone; its certificate is made anew at each start.
-pub(super) fn is_healthy(server: &str) -> bool {
-    let Ok(program) = COMPONENT.path() else { return false };
-    let tool = Tool::new(program).env("KUBECONFIG", "/dev/null").env("KUBECACHEDIR", "/dev/null");
-    let tool = tool.args(["--server", server, "--insecure-skip-tls-verify", "get", "--raw", "/healthz"]);
-    tool.run().and_then(Finished::success).is_ok()
-}

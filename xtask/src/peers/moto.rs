@@ -1,9 +1,9 @@
 //! moto: AWS on loopback, KMS above all.
 
 use std::process::Command;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
 use crate::http;
@@ -28,8 +28,8 @@ pub struct Moto {
     endpoint: String,
 }
 
-static SHARED: OnceLock<Moto> = OnceLock::new();
-static STARTING: Mutex<()> = Mutex::new(());
+/// A failed start is kept, too: the next test would only wait for the same.
+static SHARED: OnceLock<Result<Moto, String>> = OnceLock::new();
 
 impl Moto {
     /// The one of this test binary, started by whoever asks first.
@@ -37,12 +37,8 @@ impl Moto {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn shared() -> Result<&'static Self> {
-        // `OnceLock::get_or_try_init` is not stable; a failed start leaves the lock free for the next to fail, too.
-        let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
-        if SHARED.get().is_none() {
-            let _ = SHARED.set(Self::start()?);
-        }
-        SHARED.get().context("moto was started by nobody")
+        let started = SHARED.get_or_init(|| Self::start().map_err(|error| format!("{error:#}")));
+        started.as_ref().map_err(|error| anyhow!("{error}"))
     }
 
     /// Starts one.

