@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::{cache, output, root};
 
+mod cargo;
 mod debian;
 mod go;
 mod pypi;
@@ -37,6 +38,8 @@ pub struct Component {
 /// Where a component comes from.
 #[derive(Debug)]
 pub enum Source {
+    /// The crate of the component's name and version.
+    Cargo,
     /// The package of this name in the distribution; whatever version it has.
     Debian(&'static str),
     /// The main package of this path, built in the module `xtask/peers/FOLDER`.
@@ -80,6 +83,7 @@ impl Component {
 
     fn fetch(&self, target: &Path, log: &Path) -> Result<()> {
         match &self.source {
+            Source::Cargo => cargo::install(self.name, self.version, target, log),
             Source::Debian(package) => debian::install(package, log),
             Source::Go { folder, package } => {
                 go::build(&recipe(folder), package, &target.join(self.program), log)

@@ -1,13 +1,64 @@
-//! `cargo xtask generate`.
+//! `cargo xtask gen`: files that are made from the code, so that they cannot tell something else.
 
-use std::process::ExitCode;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
-/// Not yet.
+use super::build::{self, Profile};
+use crate::{output, root};
+
+/// A file and what prints it.
+struct Generated {
+    /// From the root of the repository.
+    file: &'static str,
+    /// A program of the workspace.
+    program: &'static str,
+    arguments: &'static [&'static str],
+}
+
+/// All of them.
+const GENERATED: [Generated; 2] = [
+    Generated { file: "controller/deploy/crd.yaml", program: "crd", arguments: &[] },
+    Generated { file: "docs/cli.md", program: "lacre", arguments: &["reference"] },
+];
+
+/// Writes the files; with `--check` only compares them.
 ///
 /// # Errors
-/// Always.
-pub fn run(_arguments: &[String]) -> Result<ExitCode> {
-    bail!("not yet")
+/// A program fails; or a file is stale and was only to be compared.
+pub fn run(arguments: &[String]) -> Result<ExitCode> {
+    let [check] = super::switches(arguments, ["--check"])?;
+    let stale = stale(&build::programs(Profile::Debug)?)?;
+    if check && !stale.is_empty() {
+        let files: Vec<_> = stale.iter().map(|(file, _)| *file).collect();
+        bail!("not what the code says: {}; run `cargo xtask gen`", files.join(", "));
+    }
+    for (file, text) in stale {
+        let path = root().join(file);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        output::line(&format!("wrote {file}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The files that are not what they should be, and what they should be.
+///
+/// # Errors
+/// A program is missing or fails.
+pub fn stale(programs: &BTreeMap<String, PathBuf>) -> Result<Vec<(&'static str, Vec<u8>)>> {
+    let mut stale = Vec::new();
+    for Generated { file, program, arguments } in &GENERATED {
+        let program = build::find(programs, program)?;
+        let made = Command::new(program).args(*arguments).env_clear().output()?;
+        let trouble = String::from_utf8_lossy(&made.stderr);
+        ensure!(made.status.success(), "{} ended with {}:\n{trouble}", program.display(), made.status);
+        // A file that does not exist yet is as stale as one that differs.
+        if fs::read(root().join(file)).ok().as_ref() != Some(&made.stdout) {
+            stale.push((*file, made.stdout));
+        }
+    }
+    Ok(stale)
 }

@@ -10,6 +10,9 @@ use super::peers;
 use crate::peers::cluster::{self, Cluster};
 use crate::{output, root};
 
+/// What cargo told us of our own package; build scripts that look at it would run again for nothing.
+const OF_OUR_OWN_RUN: [&str; 3] = ["CARGO_BIN_", "CARGO_MANIFEST_", "CARGO_PKG_"];
+
 /// What was asked for.
 #[derive(Debug, PartialEq, Eq)]
 struct Arguments {
@@ -70,6 +73,11 @@ pub(super) fn cargo(arguments: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
     let mut command = Command::new(program);
     command.args(arguments).current_dir(root());
+    for (name, _) in std::env::vars_os() {
+        if OF_OUR_OWN_RUN.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+            command.env_remove(name);
+        }
+    }
     command
 }
 

@@ -156,6 +156,14 @@ impl Cluster {
     /// The server refuses.
     pub fn service_account(&self, namespace: &str, name: &str) -> Result<ServiceAccount> {
         self.admin.run(["create", "serviceaccount", name, "--namespace", namespace])?;
+        self.sign_in(namespace, name)
+    }
+
+    /// A token and a kubeconfig for a service account that exists.
+    ///
+    /// # Errors
+    /// The server refuses.
+    pub fn sign_in(&self, namespace: &str, name: &str) -> Result<ServiceAccount> {
         let token = self.admin.run(["create", "token", name, "--namespace", namespace, "--duration=24h"])?;
         let token = String::from_utf8(token)?.trim().to_owned();
         let kubeconfig =

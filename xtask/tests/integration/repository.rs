@@ -3,6 +3,9 @@
 use std::fs;
 
 use anyhow::{Context, Result};
+use xtask::commands::build::{self, Profile};
+use xtask::commands::{demo, generate};
+use xtask::peers::cluster::Cluster;
 use xtask::{root, sources, versions};
 
 #[test]
@@ -49,4 +52,22 @@ fn pinned_versions_are_those_of_the_constants() -> Result<()> {
         assert!(text.lines().any(|line| line.contains(&pin)), "{file} does not pin `{pin}`");
     }
     Ok(())
+}
+
+#[test]
+fn generated_files_are_what_the_code_says() -> Result<()> {
+    let stale = generate::stale(&build::programs(Profile::Debug)?)?;
+    let files: Vec<_> = stale.iter().map(|(file, _)| *file).collect();
+    assert!(files.is_empty(), "stale: {files:?}; run `cargo xtask gen`");
+    Ok(())
+}
+
+#[test]
+fn the_readme_shows_what_works_with_and_without_a_cluster() -> Result<()> {
+    let programs = build::programs(Profile::Debug)?;
+    // Not the shared one: this controller serves all namespaces.
+    let stage = demo::ClusterStage::start(Cluster::start()?, build::find(&programs, "lacre-controller")?)?;
+    let mut shown = String::new();
+    let played = demo::play(&programs, Some(&stage), &mut |line| shown = format!("{shown}{line}\n"));
+    played.with_context(|| shown)
 }
