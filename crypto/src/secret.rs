@@ -95,7 +95,7 @@ impl fmt::Debug for SecretText {
 /// The 32 random bytes that seal one file, and nothing but that file.
 ///
 /// Filled in place on the heap, so that moving the key leaves no copy behind.
-pub struct DataKey(Zeroizing<Box<[u8; DATA_KEY_BYTES]>>);
+pub struct DataKey(Box<Zeroizing<[u8; DATA_KEY_BYTES]>>);
 
 impl DataKey {
     /// A fresh key from the operating system's generator.
@@ -103,15 +103,15 @@ impl DataKey {
     /// # Panics
     /// When the operating system has no randomness to give: nothing can be sealed safely then.
     pub fn generate() -> Self {
-        let mut key = Zeroizing::new(Box::new([0; DATA_KEY_BYTES]));
-        getrandom::fill(&mut **key).expect("the operating system provides randomness");
+        let mut key = Box::new(Zeroizing::new([0; DATA_KEY_BYTES]));
+        getrandom::fill(key.as_mut_slice()).expect("the operating system provides randomness");
         Self(key)
     }
 
     /// The key that unwrapping gave, or nothing when it is not exactly 32 bytes long (a shorter one would select
     /// a weaker cipher in other tools).
     pub fn from_unwrapped(bytes: &SecretBytes) -> Option<Self> {
-        let mut key = Zeroizing::new(Box::new([0; DATA_KEY_BYTES]));
+        let mut key = Box::new(Zeroizing::new([0; DATA_KEY_BYTES]));
         if bytes.len() != DATA_KEY_BYTES {
             return None;
         }

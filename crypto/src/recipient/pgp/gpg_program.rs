@@ -51,10 +51,14 @@ const OUTPUT_BYTES_MAX: &str = "4096";
 const REPORT_BYTES_MAX: u64 = 64 * 1024;
 
 /// How much of it a message repeats.
-const QUOTE_CHARS_MAX: usize = 200;
+const QUOTE_CHARS_MAX: usize = 300;
 
 /// Codes of libgpg-error for a person who said no: bad passphrase, canceled, fully canceled.
 const REFUSALS: [u32; 3] = [11, 99, 198];
+
+/// Sources of libgpg-error for the ciphers and for gpg itself; the others are the agent, the window that asks for
+/// the passphrase, and the card.
+const OWN_SOURCES: [u32; 2] = [1, 2];
 
 /// Which program to run, and with which keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,13 +109,14 @@ impl GpgProgram {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
+        // Not `--quiet`: that leaves status lines out, too.
         let mut command = Command::new(&self.program);
         command.env_clear();
         command.envs(ENVIRONMENT.iter().filter_map(|name| Some((name, env::var_os(name)?))));
         if let Some(home) = &self.home {
             command.arg("--homedir").arg(home);
         }
-        command.args(["--batch", "--quiet", "--status-fd", "2"].map(OsStr::new)).args(arguments);
+        command.args(["--batch", "--status-fd", "2"].map(OsStr::new)).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
@@ -176,33 +181,31 @@ impl Report {
 
     /// Nothing when gpg has no secret key for the message.
     fn failure(&self) -> Option<UnwrapError> {
-        if let Some(code) = self.refusal_code()
-            && REFUSALS.contains(&code)
-        {
-            return Some(UnwrapError::new(UnwrapFailure::Denied, "gpg got no passphrase, or a wrong one"));
-        }
-        if self.status_line("ERROR").is_none() && self.status_line("NO_SECKEY").is_some() {
-            return None;
-        }
-        let kind = match self.status_line("BEGIN_DECRYPTION") {
-            Some(_) => UnwrapFailure::Broken,
+        let kind = match self.private_key_error() {
+            Some((_, code)) if REFUSALS.contains(&code) => UnwrapFailure::Denied,
+            Some((source, _)) if OWN_SOURCES.contains(&source) => UnwrapFailure::Broken,
+            Some(_) => UnwrapFailure::Unreachable,
+            None if self.status_line("DECRYPTION_KEY").is_some() => UnwrapFailure::Broken,
+            None if self.status_line("NO_SECKEY").is_some() => return None,
             None => UnwrapFailure::Unreachable,
         };
         Some(UnwrapError::new(kind, format!("gpg could not open the message: {}", self.quote())))
     }
 
-    /// The error code in `ERROR pkdecrypt_failed CODE`, without the source in its upper half.
-    fn refusal_code(&self) -> Option<u32> {
-        let code: u32 =
-            self.status_line("ERROR pkdecrypt_failed")?.split_whitespace().next()?.parse().ok()?;
-        Some(code & 0xffff)
+    /// Source and code of the error in `ERROR pkdecrypt_failed NUMBER`.
+    fn private_key_error(&self) -> Option<(u32, u32)> {
+        let number = self.status_line("ERROR pkdecrypt_failed")?.split_whitespace().next()?;
+        let number: u32 = number.parse().ok()?;
+        Some((number >> 24, number & 0xffff))
     }
 
-    /// The last line that is meant for people.
+    /// The lines that are meant for people.
     fn quote(&self) -> String {
-        let line = self.text.lines().rfind(|line| !line.starts_with("[GNUPG:]") && !line.trim().is_empty());
-        let printable = |character: &char| !character.is_control();
-        line.unwrap_or("it did not say why").chars().filter(printable).take(QUOTE_CHARS_MAX).collect()
+        let lines: Vec<&str> = self.text.lines().filter_map(|line| line.strip_prefix("gpg: ")).collect();
+        if lines.is_empty() {
+            return "it did not say why".to_owned();
+        }
+        lines.join("; ").chars().filter(|character| !character.is_control()).take(QUOTE_CHARS_MAX).collect()
     }
 }
 
@@ -219,4 +222,44 @@ fn end(child: &mut Child) -> io::Error {
     let _ = child.kill();
     let _ = child.wait();
     io::Error::other("no pipes to the program")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(text: &str) -> Report {
+        Report { status: ExitStatus::default(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn a_key_of_somebody_else_is_nothing_and_failures_are_told_apart() {
+        let failed = |text: &str| report(text).failure().map(|error| error.kind);
+        for (text, kind) in [
+            ("[GNUPG:] NO_SECKEY 28475C6B8DDDEB1D\n[GNUPG:] DECRYPTION_FAILED\n", None),
+            ("[GNUPG:] ERROR pkdecrypt_failed 83886179\n", Some(UnwrapFailure::Denied)),
+            ("[GNUPG:] ERROR pkdecrypt_failed 67108875\n", Some(UnwrapFailure::Denied)),
+            ("[GNUPG:] ERROR pkdecrypt_failed 67108949\n", Some(UnwrapFailure::Unreachable)),
+            ("[GNUPG:] ERROR pkdecrypt_failed 33554450\n", Some(UnwrapFailure::Broken)),
+            ("[GNUPG:] DECRYPTION_KEY A A u\n[GNUPG:] BADMDC\n", Some(UnwrapFailure::Broken)),
+            ("gpg: Fatal: cannot create directory\n", Some(UnwrapFailure::Unreachable)),
+            ("", Some(UnwrapFailure::Unreachable)),
+        ] {
+            assert_eq!(failed(text), kind, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_good_end_without_the_status_line_is_none() {
+        assert!(!report("[GNUPG:] DECRYPTION_FAILED\n").opened());
+        assert!(!report("gpg: DECRYPTION_OKAY\n").opened());
+        assert!(report("[GNUPG:] DECRYPTION_OKAY\n").opened());
+    }
+
+    #[test]
+    fn the_quote_is_bounded_printable_and_holds_no_status_lines() {
+        let text = format!("[GNUPG:] X\ngpg: a\x1b[2J\n      \"d@b\"\ngpg: {}\n", "b".repeat(1000));
+        let quote = report(&text).quote();
+        assert!(quote.starts_with("a[2J; bbb") && quote.len() == QUOTE_CHARS_MAX, "{quote}");
+    }
 }

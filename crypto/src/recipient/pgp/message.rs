@@ -153,14 +153,22 @@ pub(super) fn check_envelope(enc: &str) -> Result<&str, UnwrapError> {
     let mut seen = Seen::default();
     let mut next = PacketParser::from_bytes(armored).map_err(|_| damaged())?;
     while let PacketParserResult::Some(parser) = next {
-        match &parser.packet {
+        let is_container = match &parser.packet {
             // The container of gpg 2.3 and later, which sequoia does not read.
-            Packet::Unknown(packet) if u8::from(packet.tag()) == TAG_GPG_AEAD => return Ok(armored),
-            Packet::SEIP(_) if seen.session_keys > 0 => return Ok(armored),
-            _ => {}
+            Packet::Unknown(packet) => u8::from(packet.tag()) == TAG_GPG_AEAD,
+            packet => matches!(packet, Packet::SEIP(_)),
+        };
+        if !is_container {
+            let refused = seen.admit(&parser.packet).is_err() || seen.session_keys == 0;
+            if refused {
+                return Err(broken(seen.refusal.unwrap_or("the OpenPGP message is not encrypted for keys")));
+            }
         }
-        seen.admit(&parser.packet).map_err(|_| broken(seen.refusal.unwrap_or("not an OpenPGP message")))?;
         next = parser.next().map_err(|_| damaged())?.1;
+        if is_container {
+            let is_last = matches!(next, PacketParserResult::EOF(_));
+            return if is_last && seen.session_keys > 0 { Ok(armored) } else { Err(damaged()) };
+        }
     }
     Err(damaged())
 }

@@ -1,0 +1,110 @@
+//! What stock readers would refuse or misread in a text that is about to be sealed. It is refused here, with the
+//! place and the way out, instead of being sealed silently wrong.
+
+use crate::document::tree::{NodeKind, Style};
+use crate::document::{Document, Leaf};
+use crate::error::ParseError;
+use crate::format::Format;
+use crate::value::ValueType;
+
+/// Integers up to this size are the same in every JSON reader.
+const JSON_INTEGER_MAX: u64 = 1 << 53;
+
+/// Checks the clear part of `text`: all of it but the places of leaves that `sealed` has a text for.
+pub(crate) fn check(
+    text: &str,
+    document: &Document,
+    sealed: &[Option<String>],
+    mac_only_encrypted: bool,
+) -> Result<(), ParseError> {
+    let clear = || document.leaves.iter().zip(sealed).filter(|(_, sealed)| sealed.is_none()).map(|(leaf, _)| leaf);
+    check_line_separators(text, document, sealed)?;
+    match document.format {
+        Format::Json if !mac_only_encrypted => clear().try_for_each(|leaf| check_integer(text, leaf)),
+        Format::Json => Ok(()),
+        Format::Yaml => {
+            clear().try_for_each(|leaf| check_escapes(text, leaf))?;
+            check_keys(text, document)?;
+            clear().try_for_each(|leaf| check_last_line(text, leaf))
+        }
+    }
+}
+
+/// U+0085, U+2028 and U+2029 end a line for some readers: what looks like a comment here hides a key there.
+fn check_line_separators(text: &str, document: &Document, sealed: &[Option<String>]) -> Result<(), ParseError> {
+    let mut sites = document.leaves.iter().zip(sealed).filter_map(|(leaf, sealed)| sealed.as_ref().and(leaf.site.as_ref()));
+    let separators = text.char_indices().filter(|(_, next)| matches!(next, '\u{85}' | '\u{2028}' | '\u{2029}'));
+    let mut places: Vec<_> = sites.by_ref().map(|site| site.outer.clone()).collect();
+    places.sort_by_key(|place| place.start);
+    for (offset, _) in separators {
+        let before = places.partition_point(|place| place.start <= offset);
+        let covered = before.checked_sub(1).is_some_and(|index| places[index].contains(&offset));
+        if !covered {
+            let reason = "a U+0085, U+2028 or U+2029 in the clear ends the line for other readers: write it as an escape";
+            return Err(ParseError::at(text, offset, reason));
+        }
+    }
+    Ok(())
+}
+
+fn check_integer(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
+    let Some(site) = &leaf.site else { return Ok(()) };
+    let written = &text[site.inner.clone()];
+    let is_int = leaf.value.kind() == Some(ValueType::Int);
+    let is_large = written.trim_start_matches('-').parse::<u64>().is_ok_and(|size| size > JSON_INTEGER_MAX);
+    match is_int && (is_large || written == "-0") {
+        true => {
+            let reason = "readers disagree on this number, and the MAC covers it: quote it, seal it, or use mac_only_encrypted";
+            Err(ParseError::at(text, site.inner.start, reason))
+        }
+        false => Ok(()),
+    }
+}
+
+/// Escapes that yaml.v3 does not know stop every stock reader.
+fn check_escapes(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
+    match &leaf.site {
+        Some(site) if matches!(site.style, Style::Double { .. }) => check_quoted(text, site.inner.start, site.inner.end),
+        _ => Ok(()),
+    }
+}
+
+fn check_keys(text: &str, document: &Document) -> Result<(), ParseError> {
+    for node in &document.tree.nodes {
+        let NodeKind::Map { entries, .. } = &node.kind else { continue };
+        for entry in entries {
+            check_quoted(text, entry.place.start, entry.place.end)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_quoted(text: &str, start: usize, end: usize) -> Result<(), ParseError> {
+    let written = &text[start..end];
+    if !written.starts_with('"') {
+        return Ok(());
+    }
+    let mut rest = written;
+    while let Some(found) = rest.find('\\') {
+        let escape = &rest[found + 1..];
+        let is_surrogate = escape.starts_with("ud") && escape[2..].starts_with(|next: char| "89abcdefABCDEF".contains(next))
+            || escape.starts_with("uD") && escape[2..].starts_with(|next: char| "89abcdefABCDEF".contains(next));
+        if escape.starts_with('/') || is_surrogate {
+            let reason = "other YAML readers refuse the escapes \\/ and \\ud800 to \\udfff: write the character itself";
+            return Err(ParseError::at(text, start + written.len() - escape.len() - 1, reason));
+        }
+        rest = escape.get(1..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// A clear block scalar that ends the text without a line break gets one when the `sops` key follows.
+fn check_last_line(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
+    let Some(site) = &leaf.site else { return Ok(()) };
+    let is_block = matches!(site.style, Style::Folded(_) | Style::Literal(_));
+    let is_last = site.outer.end == text.len() && !text.ends_with('\n');
+    match is_block && is_last && !leaf.value.bytes().is_empty() {
+        true => Err(ParseError::at(text, site.outer.start, "the text ends inside a block scalar: add a final line break")),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,337 @@
+//! Opening: a sealed text and a data key in, the author's text out, and a verdict on whether to believe it.
+//!
+//! [`SealedFile::read`] needs no key; [`SealedFile::open`] verifies everything before it gives anything away.
+
+use crate::aead::ValueCipher;
+use crate::data_key;
+use crate::document::{BLOCK_KEY, Document};
+use crate::error::{DecryptError, NoKeyError};
+use crate::format::Format;
+use crate::mac::{self, MacHasher};
+use crate::metadata::Metadata;
+use crate::object;
+use crate::recipient::Identity;
+use crate::seal::{Bind, Claims, Profile, Source, Verdict, digest};
+use crate::secret::{DataKey, SecretText};
+use crate::value::{Form, Sealed, Value, ValueType};
+
+mod restore;
+
+/// A sealed text, taken apart without any key.
+#[derive(Debug)]
+pub struct SealedFile {
+    pub(crate) text: String,
+    pub(crate) document: Document,
+    pub(crate) metadata: Metadata,
+}
+
+/// What a caller takes upon itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenOptions {
+    /// Do not compare the MAC. Values must still decrypt, and a seal must still agree.
+    pub ignore_mac: bool,
+    /// Warn instead of refusing when a seal was removed.
+    pub accept_removed_seal: bool,
+}
+
+/// An opened file: verified, and ready to be read or rewritten.
+#[derive(Debug)]
+pub struct OpenFile {
+    pub(crate) sealed: SealedFile,
+    pub(crate) key: DataKey,
+    /// The clear value of each leaf.
+    pub(crate) values: Vec<Value>,
+    pub(crate) claims: Option<Claims>,
+    verdict: Verdict,
+    warnings: Vec<String>,
+    plaintext: SecretText,
+}
+
+impl SealedFile {
+    /// Reads `text` and its `sops` block.
+    ///
+    /// # Errors
+    /// [`DecryptError::Parse`] for a text that is not acceptable, [`DecryptError::NotSealed`] without a block,
+    /// [`DecryptError::Metadata`] for a block that is not usable.
+    pub fn read(text: &str, format: Format) -> Result<Self, DecryptError> {
+        let document = Document::read(text, format)?;
+        let entry = document.tree.root_entry(0, BLOCK_KEY).ok_or(DecryptError::NotSealed)?;
+        let block = document.tree.plain(entry.value, false);
+        let metadata = Metadata::read(&block).map_err(DecryptError::Metadata)?;
+        for other in 1..document.tree.documents.len() {
+            let Some(entry) = document.tree.root_entry(other, BLOCK_KEY) else { continue };
+            let stock = Metadata::read(&document.tree.plain(entry.value, false)).map_err(DecryptError::Metadata)?;
+            if metadata.seal.is_some() && stock.stock_block() != metadata.stock_block() {
+                let reason = format!("that of document {} differs from the first", other + 1);
+                return Err(DecryptError::Metadata(reason));
+            }
+        }
+        Ok(Self { text: text.to_owned(), document, metadata })
+    }
+
+    /// The `sops` block.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The text as it was read.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Recovers the data key with the identities at hand.
+    ///
+    /// # Errors
+    /// [`NoKeyError`] when none of them can.
+    pub fn unwrap_key(&self, identities: &[&dyn Identity]) -> Result<DataKey, NoKeyError> {
+        data_key::recover(&self.metadata.groups, self.metadata.shamir_threshold, identities)
+    }
+
+    /// Opens all values, verifies MAC and seal, and brings back the author's text.
+    ///
+    /// # Errors
+    /// [`DecryptError`] saying what does not hold; no plaintext leaves this call then.
+    pub fn open(self, key: DataKey, options: &OpenOptions) -> Result<OpenFile, DecryptError> {
+        let (opened, claims, verdict) = self.verify(&key, options)?;
+        let source = claims.as_ref().map(|claims| &claims.source);
+        let plaintext = restore::text(&self, &opened.values, source)?;
+        let mut warnings = opened.warnings;
+        if verdict == Verdict::Removed {
+            warnings.push("the seal was removed: another tool rewrote the sops block, or someone stripped it".into());
+        }
+        Ok(OpenFile { sealed: self, key, values: opened.values, claims, verdict, warnings, plaintext })
+    }
+
+    /// All of [`SealedFile::open`] but the author's text.
+    fn verify(
+        &self,
+        key: &DataKey,
+        options: &OpenOptions,
+    ) -> Result<(Opened, Option<Claims>, Verdict), DecryptError> {
+        let cipher = ValueCipher::new(key.expose_secret());
+        let was_sealed = self.is_marked(key) || self.metadata.seal.is_some();
+        let opened = Opening { file: self, cipher: &cipher, was_sealed }.all()?;
+        let profile = object::profile(&self.document);
+        let (claims, verdict) = self.check_seal(key, options, profile)?;
+        let by_seal = profile == Profile::Object && claims.is_some();
+        if profile == Profile::Object && claims.is_none() {
+            return Err(match verdict {
+                Verdict::Removed => DecryptError::SealRemoved,
+                _ => DecryptError::BadSeal("an object must have one, and this has none".to_owned()),
+            });
+        }
+        if !options.ignore_mac && !by_seal {
+            self.check_mac(&cipher, &opened)?;
+        }
+        Ok((opened, claims, verdict))
+    }
+
+    fn is_marked(&self, key: &DataKey) -> bool {
+        let mac = self.metadata.mac.as_deref().unwrap_or_default();
+        mac::is_marked(key, mac, &self.metadata.last_modified)
+    }
+
+    fn check_mac(&self, cipher: &ValueCipher, opened: &Opened) -> Result<(), DecryptError> {
+        let mac = self.metadata.mac.as_deref().ok_or(DecryptError::MacMissing)?;
+        let stored = mac::open(cipher, mac, &self.metadata.last_modified).ok_or(DecryptError::MacMismatch)?;
+        let mut hasher = MacHasher::new(self.metadata.mac_only_encrypted);
+        for (index, value) in opened.values.iter().enumerate() {
+            let counts = opened.sealed[index] || !self.metadata.mac_only_encrypted;
+            if counts && !self.document.leaves[index].is_comment() && value.kind() != Some(ValueType::Comment) {
+                hasher.add(value.bytes());
+            }
+        }
+        if hasher.finish() == stored { Ok(()) } else { Err(DecryptError::MacMismatch) }
+    }
+
+    fn check_seal(
+        &self,
+        key: &DataKey,
+        options: &OpenOptions,
+        profile: Profile,
+    ) -> Result<(Option<Claims>, Verdict), DecryptError> {
+        let bad = DecryptError::BadSeal;
+        let Some(seal) = &self.metadata.seal else {
+            return match (self.is_marked(key), options.accept_removed_seal) {
+                (false, _) => Ok((None, Verdict::NeverSealed)),
+                (true, true) => Ok((None, Verdict::Removed)),
+                (true, false) => Err(DecryptError::SealRemoved),
+            };
+        };
+        let claims = Claims::open(key, seal).map_err(bad)?;
+        if claims.profile != profile {
+            return Err(bad("it was made for another kind of document".to_owned()));
+        }
+        if claims.meta != digest::meta(&self.metadata.stock_block()) {
+            return Err(bad("the sops block was changed after sealing (recipients, selector, MAC or time)".to_owned()));
+        }
+        let tree = match profile {
+            Profile::File => digest::tree(&self.document, &|index| digest::stored(&self.document, index)),
+            Profile::Object => object::tree(&self.document).map_err(|error| bad(error.to_string()))?,
+        };
+        if claims.tree != tree || claims.docs != self.document.tree.documents.len() {
+            return Err(bad("the content was changed after sealing".to_owned()));
+        }
+        if let (Profile::Object, bind) = (profile, &claims.bind) {
+            object::check_bind(&self.document, bind.as_ref()).map_err(bad)?;
+        }
+        Ok((Some(claims), Verdict::Valid))
+    }
+}
+
+impl OpenFile {
+    /// What the seal says.
+    pub fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    /// What a reader should know: never a reason to refuse, never a secret.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The author's text, byte for byte.
+    pub fn plaintext(&self) -> &SecretText {
+        &self.plaintext
+    }
+
+    /// The `sops` block.
+    pub fn metadata(&self) -> &Metadata {
+        &self.sealed.metadata
+    }
+
+    /// The format.
+    pub fn format(&self) -> Format {
+        self.sealed.document.format
+    }
+
+    /// What the seal binds the document to.
+    pub fn bind(&self) -> Option<&Bind> {
+        self.claims.as_ref().and_then(|claims| claims.bind.as_ref())
+    }
+
+    pub(crate) fn source(&self) -> Source {
+        self.claims.as_ref().map(|claims| claims.source.clone()).unwrap_or_default()
+    }
+}
+
+/// All leaves of a file, opened.
+struct Opened {
+    values: Vec<Value>,
+    /// Whether the leaf was sealed.
+    sealed: Vec<bool>,
+    warnings: Vec<String>,
+}
+
+struct Opening<'a> {
+    file: &'a SealedFile,
+    cipher: &'a ValueCipher,
+    was_sealed: bool,
+}
+
+impl Opening<'_> {
+    fn all(&self) -> Result<Opened, DecryptError> {
+        let document = &self.file.document;
+        let mut opened = Opened { values: Vec::new(), sealed: Vec::new(), warnings: Vec::new() };
+        let additional: Vec<String> = document.paths.ids().map(|id| document.paths.associated_data(id)).collect();
+        for (index, leaf) in document.leaves.iter().enumerate() {
+            let additional_data = &additional[leaf.path.index()];
+            let value = match digest::stored(document, index) {
+                None => None,
+                Some(text) if leaf.is_comment() => self.comment(index, &text, &additional, &mut opened.warnings)?,
+                Some(text) => Some(self.value(index, &text, additional_data, &mut opened.warnings)?),
+            };
+            opened.sealed.push(value.is_some());
+            opened.values.push(value.unwrap_or_else(|| leaf.value.clone()));
+        }
+        self.check_selection(&mut opened)?;
+        Ok(opened)
+    }
+
+    fn value(
+        &self,
+        index: usize,
+        text: &str,
+        additional_data: &str,
+        warnings: &mut Vec<String>,
+    ) -> Result<Value, DecryptError> {
+        let refuse = |reason| self.refuse(index, reason);
+        let sealed = match Sealed::parse(text, Form::Strict) {
+            Ok(sealed) => sealed,
+            Err(_) if !self.was_sealed => {
+                let sealed = Sealed::parse(text, Form::Lax).map_err(refuse)?;
+                warnings.push(format!("`{}` is sealed in a loose form: rewrite the file", self.path(index)));
+                sealed
+            }
+            Err(reason) => return Err(refuse(reason)),
+        };
+        let bytes = self.cipher.open(&sealed, additional_data.as_bytes());
+        let bytes = bytes.ok_or_else(|| refuse("it does not open here: it was moved, exchanged or damaged"))?;
+        Value::from_opened(sealed.kind, bytes).map_err(refuse)
+    }
+
+    /// A comment that does not open at its own place is tried further out, since other writers place some elsewhere;
+    /// one that never does is kept as it is, with a warning, unless a seal should have kept it from that.
+    fn comment(
+        &self,
+        index: usize,
+        text: &str,
+        additional: &[String],
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Value>, DecryptError> {
+        let Ok(sealed) = Sealed::parse(text, Form::Lax) else { return Ok(None) };
+        let paths = &self.file.document.paths;
+        let mut path = Some(self.file.document.leaves[index].path);
+        while let Some(tried) = path {
+            if let Some(bytes) = self.cipher.open(&sealed, additional[tried.index()].as_bytes()) {
+                return Ok(Some(Value::Typed(ValueType::Comment, bytes)));
+            }
+            path = paths.split(tried).map(|(parent, _)| parent);
+        }
+        if self.was_sealed {
+            return Err(self.refuse(index, "the comment does not open here: it was moved, exchanged or damaged"));
+        }
+        warnings.push(format!("a comment in `{}` does not open and stays as it is", self.path(index)));
+        Ok(None)
+    }
+
+    /// A value that should be sealed must be, and one that should not must not: else a changed selector or a moved
+    /// value would turn ciphertext into a password.
+    fn check_selection(&self, opened: &mut Opened) -> Result<(), DecryptError> {
+        let document = &self.file.document;
+        let comments = |index: usize| {
+            let value = &opened.values[index];
+            let is_comment = document.leaves[index].is_comment() || value.kind() == Some(ValueType::Comment);
+            is_comment.then(|| value.as_text().unwrap_or_default().to_owned())
+        };
+        let selected = self.file.metadata.selector.select(document, &comments);
+        let mut clear_comments = 0;
+        for (index, selected) in selected.into_iter().enumerate() {
+            let leaf = &document.leaves[index];
+            let is_comment = leaf.is_comment() || opened.values[index].kind() == Some(ValueType::Comment);
+            match (selected, opened.sealed[index]) {
+                (true, false) if is_comment => clear_comments += usize::from(!leaf.value.bytes().is_empty()),
+                (true, false) if leaf.value.is_sealable() => {
+                    return Err(self.refuse(index, "it should be sealed and is not: it was added or replaced in the clear"));
+                }
+                (false, true) if !is_comment => {
+                    return Err(self.refuse(index, "it is sealed and should not be: the selector or its place was changed"));
+                }
+                _ => {}
+            }
+        }
+        if clear_comments > 0 && !self.was_sealed {
+            opened.warnings.push(format!("{clear_comments} comments are in the clear and may have been added by anyone"));
+        }
+        Ok(())
+    }
+
+    fn refuse(&self, index: usize, reason: &'static str) -> DecryptError {
+        let leaf = &self.file.document.leaves[index];
+        DecryptError::Value { path: self.path(index), line: self.file.document.line(&self.file.text, leaf), reason }
+    }
+
+    fn path(&self, index: usize) -> String {
+        self.file.document.paths.shown(self.file.document.leaves[index].path)
+    }
+}

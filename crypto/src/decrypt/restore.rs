@@ -1,0 +1,114 @@
+//! The author's text from a sealed one: every sealed value back in its place, in its spelling.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::decrypt::SealedFile;
+use crate::document::{Document, Event, splice};
+use crate::error::DecryptError;
+use crate::format::{Edit, apply};
+use crate::seal::Source;
+use crate::secret::SecretText;
+use crate::value::{Value, ValueType};
+
+/// Puts `values` into the places of `file`, spelled as `source` says where that still means the same, and cuts out
+/// the `sops` block.
+pub(super) fn text(
+    file: &SealedFile,
+    values: &[Value],
+    source: Option<&Source>,
+) -> Result<SecretText, DecryptError> {
+    let restored = SecretText::new(spliced(file, values, source));
+    if reads_as(file, &restored, values) {
+        return Ok(restored);
+    }
+    let plain = SecretText::new(spliced(file, values, None));
+    match source.is_some() && reads_as(file, &plain, values) {
+        true => Ok(plain),
+        false => Err(DecryptError::Metadata("the opened values cannot be written in this document".to_owned())),
+    }
+}
+
+fn spliced(file: &SealedFile, values: &[Value], source: Option<&Source>) -> String {
+    let SealedFile { text, document, .. } = file;
+    let syntax = document.format.syntax();
+    let spellings: HashMap<usize, &Vec<Edit>> =
+        source.iter().flat_map(|source| &source.leaves).map(|(leaf, edits)| (*leaf, edits)).collect();
+    let mut replacements: Vec<(Range<usize>, String)> = Vec::new();
+    let aliases = source.map(|source| source.aliases.as_slice()).unwrap_or_default();
+    let aliased: Vec<Aliased> = aliases.iter().filter_map(|(event, name)| aliased(document, *event, name)).collect();
+    for (index, leaf) in document.leaves.iter().enumerate() {
+        let Some(site) = &leaf.site else { continue };
+        let covered = aliased.iter().any(|aliased| aliased.leaves.contains(&index));
+        if covered || values[index] == leaf.value {
+            continue;
+        }
+        if values[index].kind() == Some(ValueType::Comment) && !leaf.is_comment() {
+            replacements.push(list_comment(text, &site.outer, &values[index]));
+            continue;
+        }
+        let default = syntax.opened(text, site, &values[index]);
+        let spelled = spellings.get(&index).and_then(|edits| apply(&default, edits)).unwrap_or(default);
+        replacements.push((site.outer.clone(), spelled));
+    }
+    replacements.extend(aliased.into_iter().map(|aliased| (aliased.place, aliased.name)));
+    let blocks = syntax.block_places(text, &document.tree);
+    replacements.extend(blocks.into_iter().map(|place| (place, String::new())));
+    let mut restored = splice(text, replacements);
+    if source.is_some_and(|source| source.eof) {
+        let ended = restored.strip_suffix("\r\n").or(restored.strip_suffix('\n'));
+        restored.truncate(ended.map_or(restored.len(), str::len));
+    }
+    restored
+}
+
+/// A place where an alias stood before its content was written out.
+struct Aliased {
+    place: Range<usize>,
+    leaves: Range<usize>,
+    name: String,
+}
+
+fn aliased(document: &Document, event: usize, name: &str) -> Option<Aliased> {
+    let name = name.to_owned();
+    match document.events.get(event)? {
+        Event::Leaf(leaf) => {
+            let place = document.leaves.get(*leaf)?.site.as_ref()?.outer.clone();
+            Some(Aliased { place, leaves: *leaf..leaf + 1, name })
+        }
+        Event::Map(node) | Event::List(node) => {
+            let leaf_of = |event: &Event| match event {
+                Event::Leaf(leaf) => Some(*leaf),
+                _ => None,
+            };
+            let mut depth = 0;
+            let inside = document.events[event..].iter().take_while(|event| {
+                match event {
+                    Event::Map(_) | Event::List(_) => depth += 1,
+                    Event::End => depth -= 1,
+                    _ => {}
+                }
+                depth > 0
+            });
+            let leaves: Vec<usize> = inside.filter_map(leaf_of).collect();
+            let first = leaves.first().copied().unwrap_or_default();
+            let place = document.tree.nodes[*node].outer.clone();
+            Some(Aliased { place, leaves: first..leaves.last().map_or(first, |last| last + 1), name })
+        }
+        _ => None,
+    }
+}
+
+/// Stock tools seal a list's comment as an item of the list: it becomes a comment again.
+fn list_comment(text: &str, place: &Range<usize>, value: &Value) -> (Range<usize>, String) {
+    let dash = text[..place.start].rfind('-').unwrap_or(place.start);
+    (dash..place.end, format!("#{}", value.as_text().unwrap_or_default()))
+}
+
+/// Whether the restored text reads as the very values that were opened.
+fn reads_as(file: &SealedFile, restored: &SecretText, values: &[Value]) -> bool {
+    let Ok(document) = Document::read(restored.expose_secret(), file.document.format) else { return false };
+    let is_value = |value: &&Value| value.kind() != Some(ValueType::Comment);
+    let read = document.leaves.iter().map(|leaf| &leaf.value).filter(is_value);
+    read.eq(values.iter().filter(is_value))
+}

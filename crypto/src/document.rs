@@ -1,0 +1,303 @@
+//! A document is text plus leaves.
+//!
+//! A format's reader turns the text into a [`tree::Tree`]; this module flattens it into leaves and events in the
+//! order in which stock tools visit them. Sealing, opening, the MAC and the selectors see nothing else. Writing
+//! means replacing places in the original text ([`splice`]): every other byte stays as it was.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::document::path::{PathId, Paths, ROOT};
+use crate::document::tree::{Comment, NodeId, NodeKind, Style, Tree};
+use crate::error::ParseError;
+use crate::format::Format;
+use crate::value::Value;
+
+pub mod path;
+pub mod tree;
+
+/// Most bytes of a document, sealed or not.
+pub const DOCUMENT_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Most leaves of a document, copies by alias included.
+pub const LEAVES_MAX: usize = 500_000;
+/// Most leaves that aliases may add to a document.
+pub const ALIAS_LEAVES_MAX: usize = 100_000;
+/// Most mappings and lists inside each other.
+pub const DEPTH_MAX: usize = 128;
+/// Name of the key that holds the `sops` block.
+pub const BLOCK_KEY: &str = "sops";
+
+/// A text and all that is known of it without any key.
+#[derive(Debug)]
+pub struct Document {
+    /// The format it was read as.
+    pub format: Format,
+    /// The nodes and their places.
+    pub tree: Tree,
+    /// All addresses.
+    pub paths: Paths,
+    /// All values and comments outside the `sops` block, in the order of the events.
+    pub leaves: Vec<Leaf>,
+    /// The structure, in text order with aliases expanded.
+    pub events: Vec<Event>,
+    /// Every use of an alias, outermost only, in text order.
+    pub aliases: Vec<AliasUse>,
+}
+
+/// One value or comment.
+#[derive(Debug)]
+pub struct Leaf {
+    /// Number of its document in the stream.
+    pub document: usize,
+    /// Its address; a comment has its container's.
+    pub path: PathId,
+    /// Its typed value as it stands in this text.
+    pub value: Value,
+    /// Where it stands; nothing when it is reached through an alias.
+    pub site: Option<Site>,
+    /// Its node; nothing for a comment.
+    pub node: Option<NodeId>,
+}
+
+/// Where and how a leaf is written.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// With its properties.
+    pub outer: Range<usize>,
+    /// The scalar or comment alone.
+    pub inner: Range<usize>,
+    /// Place of a core tag inside `outer`.
+    pub core_tag: Option<Range<usize>>,
+    /// How it is written.
+    pub style: Style,
+}
+
+/// One step through the structure.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A document begins.
+    Document,
+    /// A mapping or list ends.
+    End,
+    /// The key of the value that follows.
+    Key(String),
+    /// A leaf, by its index in [`Document::leaves`].
+    Leaf(usize),
+    /// A list begins.
+    List(NodeId),
+    /// A mapping begins.
+    Map(NodeId),
+}
+
+/// One place where a node's content is used again.
+#[derive(Debug)]
+pub struct AliasUse {
+    /// The aliasing node.
+    pub node: NodeId,
+    /// Index of the event with which its content begins.
+    pub event: usize,
+    /// The leaves that it adds.
+    pub leaves: Range<usize>,
+}
+
+impl Leaf {
+    /// Whether this is a comment.
+    pub fn is_comment(&self) -> bool {
+        matches!(&self.site, Some(Site { style: Style::Comment, .. }))
+    }
+
+    /// The value as text without the line breaks that a block scalar adds to a sealed value.
+    pub fn sealed_text(&self) -> Option<&str> {
+        let text = self.value.as_text()?;
+        match self.site.as_ref().map(|site| &site.style) {
+            Some(Style::Literal(_) | Style::Folded(_)) => Some(text.trim_end_matches('\n')),
+            _ => Some(text),
+        }
+    }
+}
+
+impl Document {
+    /// Reads `text` as `format`.
+    ///
+    /// # Errors
+    /// [`ParseError`] with the place, when the text is not acceptable or exceeds a limit.
+    pub fn read(text: &str, format: Format) -> Result<Self, ParseError> {
+        if text.len() > DOCUMENT_BYTES_MAX {
+            return Err(ParseError::at(text, 0, "the document is larger than 256 MiB"));
+        }
+        let tree = format.syntax().read(text)?;
+        let mut walk = Walk {
+            text,
+            tree: &tree,
+            comments: by_container(&tree),
+            paths: Paths::default(),
+            leaves: Vec::new(),
+            events: Vec::new(),
+            aliases: Vec::new(),
+            document: 0,
+            copies: 0,
+            copying: false,
+        };
+        for (document, part) in tree.documents.iter().enumerate() {
+            walk.document = document;
+            walk.events.push(Event::Document);
+            if let Some(root) = part.root {
+                walk.node(root, ROOT, 0, true)?;
+            }
+        }
+        let Walk { paths, leaves, events, aliases, .. } = walk;
+        Ok(Self { format, tree, paths, leaves, events, aliases })
+    }
+
+    /// Line of a leaf, counted from 1.
+    pub fn line(&self, text: &str, leaf: &Leaf) -> usize {
+        let offset = leaf.site.as_ref().map_or(0, |site| site.inner.start);
+        text[..offset.min(text.len())].bytes().filter(|byte| *byte == b'\n').count() + 1
+    }
+
+    /// The text of the value at `keys` in the first document, when it is text.
+    pub fn text_at(&self, keys: &[&str]) -> Option<&str> {
+        self.leaves
+            .iter()
+            .find(|leaf| leaf.document == 0 && !leaf.is_comment() && self.paths.components(leaf.path) == keys)
+            .and_then(|leaf| leaf.value.as_text())
+    }
+}
+
+/// A comment's neighbours: the container, and the entry of it that it comes before.
+type CommentsBySlot<'a> = HashMap<(Option<NodeId>, usize), Vec<&'a Comment>>;
+
+fn by_container(tree: &Tree) -> CommentsBySlot<'_> {
+    let mut comments: CommentsBySlot<'_> = HashMap::new();
+    for comment in &tree.comments {
+        comments.entry((comment.container, comment.slot)).or_default().push(comment);
+    }
+    comments
+}
+
+struct Walk<'a> {
+    text: &'a str,
+    tree: &'a Tree,
+    comments: CommentsBySlot<'a>,
+    paths: Paths,
+    leaves: Vec<Leaf>,
+    events: Vec<Event>,
+    aliases: Vec<AliasUse>,
+    document: usize,
+    copies: usize,
+    copying: bool,
+}
+
+impl Walk<'_> {
+    fn node(&mut self, id: NodeId, path: PathId, depth: usize, is_root: bool) -> Result<(), ParseError> {
+        let node = &self.tree.nodes[id];
+        if depth > DEPTH_MAX {
+            return Err(self.refuse(node.outer.start, format!("nested deeper than {DEPTH_MAX} levels")));
+        }
+        self.copies += usize::from(self.copying);
+        if self.copies > ALIAS_LEAVES_MAX {
+            return Err(self.refuse(node.outer.start, format!("aliases add more than {ALIAS_LEAVES_MAX} values")));
+        }
+        match &node.kind {
+            NodeKind::Alias { target } => self.alias(id, *target, path, depth),
+            NodeKind::List { items, .. } => {
+                self.events.push(Event::List(id));
+                for (slot, item) in items.iter().enumerate() {
+                    self.comments_before(id, slot, path)?;
+                    self.node(*item, path, depth + 1, false)?;
+                }
+                self.comments_before(id, items.len(), path)?;
+                self.events.push(Event::End);
+                Ok(())
+            }
+            NodeKind::Map { entries, .. } => {
+                self.events.push(Event::Map(id));
+                for (slot, entry) in entries.iter().enumerate() {
+                    self.comments_before(id, slot, path)?;
+                    if is_root && entry.name == BLOCK_KEY {
+                        continue;
+                    }
+                    self.events.push(Event::Key(entry.name.clone()));
+                    let path = self.paths.child(path, &entry.name);
+                    self.node(entry.value, path, depth + 1, false)?;
+                }
+                self.comments_before(id, entries.len(), path)?;
+                self.events.push(Event::End);
+                Ok(())
+            }
+            NodeKind::Scalar { value, style } => {
+                let site = Site {
+                    outer: node.outer.clone(),
+                    inner: node.inner.clone(),
+                    core_tag: node.core_tag.clone(),
+                    style: style.clone(),
+                };
+                self.leaf(path, value.clone(), Some(site), Some(id))
+            }
+        }
+    }
+
+    fn alias(&mut self, id: NodeId, target: NodeId, path: PathId, depth: usize) -> Result<(), ParseError> {
+        let (event, first) = (self.events.len(), self.leaves.len());
+        let outermost = !std::mem::replace(&mut self.copying, true);
+        self.node(target, path, depth + 1, false)?;
+        if outermost {
+            self.copying = false;
+            self.aliases.push(AliasUse { node: id, event, leaves: first..self.leaves.len() });
+        }
+        Ok(())
+    }
+
+    fn comments_before(&mut self, container: NodeId, slot: usize, path: PathId) -> Result<(), ParseError> {
+        if self.copying {
+            return Ok(());
+        }
+        for comment in self.comments.remove(&(Some(container), slot)).unwrap_or_default() {
+            let site = Site {
+                outer: comment.place.clone(),
+                inner: comment.place.clone(),
+                core_tag: None,
+                style: Style::Comment,
+            };
+            self.leaf(path, Value::comment(comment.text.expose_secret()), Some(site), None)?;
+        }
+        Ok(())
+    }
+
+    fn leaf(
+        &mut self,
+        path: PathId,
+        value: Value,
+        site: Option<Site>,
+        node: Option<NodeId>,
+    ) -> Result<(), ParseError> {
+        let offset = site.as_ref().map_or(0, |site| site.inner.start);
+        if self.leaves.len() == LEAVES_MAX {
+            return Err(self.refuse(offset, format!("more than {LEAVES_MAX} values")));
+        }
+        self.events.push(Event::Leaf(self.leaves.len()));
+        let site = if self.copying { None } else { site };
+        self.leaves.push(Leaf { document: self.document, path, value, site, node });
+        Ok(())
+    }
+
+    fn refuse(&self, offset: usize, reason: String) -> ParseError {
+        ParseError::at(self.text, offset, reason)
+    }
+}
+
+/// `text` with each place replaced. Places must not overlap; they are put into text order here.
+pub fn splice(text: &str, mut replacements: Vec<(Range<usize>, String)>) -> String {
+    replacements.sort_by_key(|(place, _)| (place.start, place.end));
+    let added: usize = replacements.iter().map(|(_, new)| new.len()).sum();
+    let mut spliced = String::with_capacity(text.len() + added);
+    let mut copied = 0;
+    for (place, new) in replacements {
+        debug_assert!(copied <= place.start, "places overlap at byte {}", place.start);
+        spliced.push_str(&text[copied..place.start]);
+        spliced.push_str(&new);
+        copied = place.end;
+    }
+    spliced.push_str(&text[copied..]);
+    spliced
+}

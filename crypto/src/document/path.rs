@@ -1,0 +1,105 @@
+//! How a value is addressed: the keys from the document's root to it, and the additional data made from them.
+//!
+//! List positions are no part of an address, and neither is the document's number: that is the wire format's
+//! choice, and one reason why the seal exists.
+
+use std::collections::HashMap;
+
+/// Handle of one address in a [`Paths`] table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(u32);
+
+/// The address of the document's root.
+pub const ROOT: PathId = PathId(0);
+
+/// All addresses of a document: each is its parent's and one key more.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    entries: Vec<(PathId, String)>,
+    known: HashMap<(PathId, String), PathId>,
+}
+
+impl Default for Paths {
+    fn default() -> Self {
+        Self { entries: vec![(ROOT, String::new())], known: HashMap::new() }
+    }
+}
+
+impl Paths {
+    /// The address of `key` under `parent`; the same handle for the same keys.
+    pub fn child(&mut self, parent: PathId, key: &str) -> PathId {
+        if let Some(known) = self.known.get(&(parent, key.to_owned())) {
+            return *known;
+        }
+        let id = PathId(u32::try_from(self.entries.len()).expect("fewer keys than bytes, and these are limited"));
+        self.entries.push((parent, key.to_owned()));
+        self.known.insert((parent, key.to_owned()), id);
+        id
+    }
+
+    /// The keys from the root, outermost first.
+    pub fn components(&self, mut id: PathId) -> Vec<&str> {
+        let mut keys = Vec::new();
+        while id != ROOT {
+            let (parent, key) = &self.entries[id.0 as usize];
+            keys.push(key.as_str());
+            id = *parent;
+        }
+        keys.reverse();
+        keys
+    }
+
+    /// The last key and the address it stands under; nothing for the root.
+    pub fn split(&self, id: PathId) -> Option<(PathId, &str)> {
+        (id != ROOT).then(|| {
+            let (parent, key) = &self.entries[id.0 as usize];
+            (*parent, key.as_str())
+        })
+    }
+
+    /// Number of addresses, the root's included; handles count from 0 in the order of first use, so that every
+    /// parent comes before its children.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// All handles, parents before children.
+    pub fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
+        (0..self.entries.len() as u32).map(PathId)
+    }
+
+    /// The additional data of a value here: the keys joined by `:` with one more at the end. The root's is `:`.
+    pub fn associated_data(&self, id: PathId) -> String {
+        let mut text = self.components(id).join(":");
+        text.push(':');
+        text
+    }
+
+    /// The address as people read it: `a.b`, and `.` for the root.
+    pub fn shown(&self, id: PathId) -> String {
+        if id == ROOT { ".".to_owned() } else { self.components(id).join(".") }
+    }
+}
+
+impl PathId {
+    /// Position in the table.
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn additional_data_joins_keys_and_ends_in_a_colon() {
+        let mut paths = Paths::default();
+        let a = paths.child(ROOT, "a");
+        let b = paths.child(a, "b");
+        assert_eq!(paths.associated_data(ROOT), ":");
+        assert_eq!(paths.associated_data(b), "a:b:");
+        assert_eq!(paths.child(a, "b"), b);
+        assert_eq!(paths.shown(b), "a.b");
+    }
+}

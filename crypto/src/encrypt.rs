@@ -1,0 +1,275 @@
+//! Sealing: the author's text in, a sealed text out, with nothing changed but the places of sealed values.
+//!
+//! Every verb that writes ends here. What is about to be written is opened again first, and must give the author's
+//! text to the byte.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::Timestamp;
+use crate::aead::ValueCipher;
+use crate::data_key::{self, Groups};
+use crate::decrypt::{OpenOptions, SealedFile};
+use crate::document::{BLOCK_KEY, Document, splice};
+use crate::error::{EncryptError, ParseError};
+use crate::format::{Copied, Format, delta};
+use crate::mac::{self, MacHasher};
+use crate::metadata::{Draft, Metadata};
+use crate::object;
+use crate::seal::{Bind, Claims, Profile, Source, digest};
+use crate::secret::{DataKey, SecretText};
+use crate::selector::Selector;
+use crate::value::{Sealed, Value};
+use crate::{acceptance, timestamp};
+
+/// What to seal, for whom, and how.
+pub struct EncryptOptions<'a> {
+    /// Who will be able to open it.
+    pub groups: Groups<'a>,
+    /// Which leaves are sealed.
+    pub selector: Selector,
+    /// Whether the MAC is over sealed values alone.
+    pub mac_only_encrypted: bool,
+    /// What the seal binds the document to.
+    pub bind: Option<Bind>,
+    /// How it is written.
+    pub write: WriteOptions,
+}
+
+/// How a sealed text is written.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteOptions {
+    /// The time that goes into `lastmodified`.
+    pub now: Timestamp,
+    /// Whether to write the seal.
+    pub seal: bool,
+    /// Whether a selector may leave everything in the clear.
+    pub allow_plaintext: bool,
+}
+
+/// Seals `plain` under a fresh data key.
+///
+/// # Errors
+/// [`EncryptError`] saying what stands in the way, with line and column where there is one.
+pub fn encrypt(plain: &SecretText, format: Format, options: &EncryptOptions<'_>) -> Result<String, EncryptError> {
+    let document = Document::read(plain.expose_secret(), format)?;
+    let key = DataKey::generate();
+    let draft = Draft {
+        groups: data_key::wrap(&key, &options.groups, &[], options.write.now)?,
+        shamir_threshold: options.groups.effective_threshold(),
+        selector: options.selector.clone(),
+        mac_only_encrypted: options.mac_only_encrypted,
+    };
+    let metadata = Metadata::new(&draft, &timestamp(options.write.now));
+    let work = Sealing { plain, document: &document, key: &key, metadata, bind: options.bind.clone() };
+    work.write(&|_| None, &options.write)
+}
+
+/// Everything that goes into one sealed text.
+pub(crate) struct Sealing<'a> {
+    pub(crate) plain: &'a SecretText,
+    pub(crate) document: &'a Document,
+    pub(crate) key: &'a DataKey,
+    /// Recipients and rules; MAC, time and seal are made here.
+    pub(crate) metadata: Metadata,
+    pub(crate) bind: Option<Bind>,
+}
+
+impl Sealing<'_> {
+    /// Seals what the selector says; a leaf that `kept` has a text for keeps that whole text.
+    pub(crate) fn write(
+        self,
+        kept: &dyn Fn(usize) -> Option<String>,
+        options: &WriteOptions,
+    ) -> Result<String, EncryptError> {
+        let text = self.plain.expose_secret();
+        if (0..self.document.tree.documents.len()).any(|part| self.document.tree.root_entry(part, BLOCK_KEY).is_some()) {
+            return Err(EncryptError::AlreadySealed);
+        }
+        let cipher = ValueCipher::new(self.key.expose_secret());
+        let sealed = self.sealed_leaves(&cipher, kept, options)?;
+        acceptance::check(text, self.document, &sealed, self.metadata.mac_only_encrypted)?;
+        let (replacements, mut source) = self.replacements(&sealed)?;
+        let last_modified = timestamp(options.now);
+        let code = self.mac(&sealed);
+        let mac = mac::seal(self.key, &cipher, &code, &last_modified, options.seal);
+        let metadata = self.metadata.clone().with_mac(mac, &last_modified).with_seal(None);
+        let syntax = self.document.format.syntax();
+        let nothing = serde_json::Value::Null;
+        source.eof = syntax.block_insertions(text, &self.document.tree, &nothing, &nothing).1;
+        let seal = match options.seal {
+            true => Some(self.claims(&metadata, &sealed, source)?.seal(self.key)),
+            false => None,
+        };
+        let written = with_block(text, self.document, replacements, &metadata, seal);
+        self.verified(written)
+    }
+
+    fn sealed_leaves(
+        &self,
+        cipher: &ValueCipher,
+        kept: &dyn Fn(usize) -> Option<String>,
+        options: &WriteOptions,
+    ) -> Result<Vec<Option<String>>, EncryptError> {
+        let document = self.document;
+        let comments = |index: usize| {
+            let leaf = &document.leaves[index];
+            leaf.is_comment().then(|| leaf.value.as_text().unwrap_or_default().to_owned())
+        };
+        let selected = self.metadata.selector.select(document, &comments);
+        let sealable = |index: &usize| {
+            let leaf = &document.leaves[*index];
+            leaf.value.is_sealable() && !leaf.is_comment()
+        };
+        let leaves = (0..selected.len()).filter(sealable).count();
+        let hits = (0..selected.len()).filter(sealable).filter(|index| selected[*index]).count();
+        if hits == 0 && leaves > 0 && !options.allow_plaintext {
+            return Err(EncryptError::NothingSelected { selector: self.metadata.selector.to_string(), leaves });
+        }
+        let additional: Vec<String> = document.paths.ids().map(|id| document.paths.associated_data(id)).collect();
+        let seal = |(index, selected): (usize, bool)| {
+            let leaf = &document.leaves[index];
+            if !selected || !leaf.value.is_sealable() {
+                return self.clear(index).map(|()| None);
+            }
+            let fresh = || cipher.seal(&leaf.value, additional[leaf.path.index()].as_bytes()).to_string();
+            Ok(Some(kept(index).unwrap_or_else(fresh)))
+        };
+        selected.into_iter().enumerate().map(seal).collect()
+    }
+
+    fn clear(&self, index: usize) -> Result<(), EncryptError> {
+        let leaf = &self.document.leaves[index];
+        match leaf.sealed_text().is_some_and(Sealed::looks_like) {
+            true => Err(EncryptError::ClearSealedForm {
+                path: self.document.paths.shown(leaf.path),
+                line: self.document.line(self.plain.expose_secret(), leaf),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// What is put where, and what of the author's spelling that loses.
+    fn replacements(&self, sealed: &[Option<String>]) -> Result<(Vec<(Range<usize>, String)>, Source), EncryptError> {
+        let text = self.plain.expose_secret();
+        let syntax = self.document.format.syntax();
+        let mut source = Source::default();
+        let mut replacements = self.expanded_aliases(sealed, &mut source)?;
+        for (index, leaf) in self.document.leaves.iter().enumerate() {
+            let (Some(site), Some(enc)) = (&leaf.site, &sealed[index]) else { continue };
+            let default = syntax.opened(text, site, &leaf.value);
+            let author = &text[site.outer.clone()];
+            if default != author {
+                source.leaves.push((index, delta(&default, author)));
+            }
+            replacements.push((site.outer.clone(), syntax.sealed(text, site, enc)));
+        }
+        Ok((replacements, source))
+    }
+
+    /// An alias can stay while nothing that it repeats is sealed; else its content is written out in its place.
+    fn expanded_aliases(
+        &self,
+        sealed: &[Option<String>],
+        source: &mut Source,
+    ) -> Result<Vec<(Range<usize>, String)>, EncryptError> {
+        let (document, text) = (self.document, self.plain.expose_secret());
+        let originals: HashMap<usize, usize> = document
+            .leaves
+            .iter()
+            .enumerate()
+            .filter_map(|(index, leaf)| leaf.site.as_ref().and(leaf.node).map(|node| (node, index)))
+            .collect();
+        let mut expanded = Vec::new();
+        for alias in &document.aliases {
+            let place = document.tree.nodes[alias.node].outer.clone();
+            let refuse = |reason: &str| EncryptError::from(ParseError::at(text, place.start, reason));
+            for index in alias.leaves.clone() {
+                let original = document.leaves[index].node.and_then(|node| originals.get(&node));
+                let leaks = original.is_some_and(|original| sealed[*original].is_some()) && sealed[index].is_none();
+                if leaks {
+                    return Err(refuse("the alias would write a sealed value in the clear: give this place a value of its own"));
+                }
+            }
+            if alias.leaves.clone().all(|index| sealed[index].is_none()) {
+                continue;
+            }
+            if self.metadata.selector.is_about_comments() {
+                return Err(refuse("an alias cannot repeat sealed values under a rule about comments: write them out"));
+            }
+            let mut next = alias.leaves.clone();
+            let mut copied = || match next.next() {
+                Some(index) => match &sealed[index] {
+                    Some(enc) => Copied::Sealed(enc.clone()),
+                    None => Copied::Clear(document.leaves[index].value.clone()),
+                },
+                None => Copied::Clear(Value::Null),
+            };
+            let written = document.format.syntax().copied(&document.tree, alias.node, &mut copied);
+            source.aliases.push((alias.event, text[place.clone()].to_owned()));
+            expanded.push((place, written));
+        }
+        Ok(expanded)
+    }
+
+    fn mac(&self, sealed: &[Option<String>]) -> crate::secret::SecretBytes {
+        let mut hasher = MacHasher::new(self.metadata.mac_only_encrypted);
+        for (leaf, sealed) in self.document.leaves.iter().zip(sealed) {
+            let counts = sealed.is_some() || !self.metadata.mac_only_encrypted;
+            if counts && !leaf.is_comment() {
+                hasher.add(leaf.value.bytes());
+            }
+        }
+        hasher.finish()
+    }
+
+    fn claims(&self, metadata: &Metadata, sealed: &[Option<String>], source: Source) -> Result<Claims, EncryptError> {
+        let document = self.document;
+        let profile = object::profile(document);
+        let tree = match profile {
+            Profile::File => digest::tree(document, &|index| sealed[index].clone()),
+            Profile::Object => object::tree_with(document, &|index| sealed[index].clone())
+                .map_err(|error| EncryptError::Object(error.to_string()))?,
+        };
+        let meta = digest::meta(&metadata.stock_block());
+        let mut claims = Claims::new(profile, document.tree.documents.len(), tree, meta);
+        claims.bind = self.bind.clone();
+        claims.source = if profile == Profile::File { source } else { Source::default() };
+        Ok(claims)
+    }
+
+    /// Gives the text out only when it opens to what was to be sealed.
+    fn verified(&self, written: String) -> Result<String, EncryptError> {
+        let unverified = |reason: String| EncryptError::Unverified(reason);
+        let file = SealedFile::read(&written, self.document.format).map_err(|error| unverified(error.to_string()))?;
+        let key = DataKey::from_unwrapped(&self.key.to_secret_bytes());
+        let key = key.ok_or_else(|| unverified("the data key is not 32 bytes long".to_owned()))?;
+        let options = OpenOptions::default();
+        let open = file.open(key, &options).map_err(|error| unverified(error.to_string()))?;
+        let values = self.document.leaves.iter().map(|leaf| &leaf.value);
+        if !values.eq(open.values.iter()) {
+            return Err(unverified("the values differ".to_owned()));
+        }
+        // A seal carries the author's spelling too; without one, and for objects, the values are all there is.
+        let exact = open.claims.as_ref().is_some_and(|claims| claims.profile == Profile::File);
+        match exact && open.plaintext() != self.plain {
+            true => Err(unverified("the text differs".to_owned())),
+            false => Ok(written),
+        }
+    }
+}
+
+/// `text` with the replacements made and the block in every document; the seal stands in the first.
+pub(crate) fn with_block(
+    text: &str,
+    document: &Document,
+    mut replacements: Vec<(Range<usize>, String)>,
+    metadata: &Metadata,
+    seal: Option<String>,
+) -> String {
+    let sealed = metadata.clone().with_seal(seal);
+    let (first, others) = (sealed.block().clone().into(), metadata.stock_block().into());
+    let (insertions, _) = document.format.syntax().block_insertions(text, &document.tree, &first, &others);
+    replacements.extend(insertions.into_iter().map(|added| (added.offset..added.offset, added.text)));
+    splice(text, replacements)
+}

@@ -1,0 +1,103 @@
+//! YAML as stock tools read it.
+
+use std::ops::Range;
+
+use serde_json::Value as Plain;
+
+use crate::document::Site;
+use crate::document::tree::{NodeId, NodeKind, Tree};
+use crate::error::{ParseError, PathError};
+use crate::format::{Copied, Insertion, Replacement, Syntax};
+use crate::value::Value;
+
+mod block;
+mod comments;
+mod insert;
+mod print;
+mod read;
+mod scalar;
+mod sops_block;
+mod timestamp;
+pub(crate) mod write;
+
+/// RFC 3339 text in the one form that the MAC is bound to: whole seconds, `Z` for no offset.
+pub(crate) fn canonical_time(text: &str) -> Option<String> {
+    let whole = timestamp::canonical(text).filter(|_| text.contains('T'))?;
+    let Some((seconds, rest)) = whole.split_once('.') else { return Some(whole) };
+    Some(format!("{seconds}{}", rest.trim_start_matches(|next: char| next.is_ascii_digit())))
+}
+
+/// Plain data as a YAML document of its own.
+pub(crate) fn print_yaml(object: &Plain) -> String {
+    let printer = print::Printer { indent: 2, blocks: false };
+    let mut lines = String::new();
+    for (key, value) in object.as_object().into_iter().flatten() {
+        printer.entry(&mut lines, 0, key, value);
+    }
+    lines
+}
+
+/// The format's implementation.
+pub(super) struct Yaml;
+
+impl Syntax for Yaml {
+    fn read(&self, text: &str) -> Result<Tree, ParseError> {
+        read::read(text)
+    }
+
+    fn sealed(&self, text: &str, site: &Site, enc: &str) -> String {
+        write::sealed(text, site, enc)
+    }
+
+    fn opened(&self, text: &str, site: &Site, value: &Value) -> String {
+        write::opened(text, site, value)
+    }
+
+    fn copied(&self, tree: &Tree, node: NodeId, next: &mut dyn FnMut() -> Copied) -> String {
+        let node = tree.resolved(node);
+        let tag = node.tag.as_deref().map(|tag| format!("!<{tag}> ")).unwrap_or_default();
+        match &node.kind {
+            NodeKind::Map { entries, .. } => {
+                let entries = entries.iter().map(|entry| {
+                    let key = match entry.name.as_str() {
+                        "<<" => "<<".to_owned(),
+                        name => write::double_quoted(name),
+                    };
+                    format!("{key}: {}", self.copied(tree, entry.value, next))
+                });
+                format!("{tag}{{{}}}", entries.collect::<Vec<_>>().join(", "))
+            }
+            NodeKind::List { items, .. } => {
+                let items = items.iter().map(|item| self.copied(tree, *item, next));
+                format!("{tag}[{}]", items.collect::<Vec<_>>().join(", "))
+            }
+            _ => match next() {
+                Copied::Clear(value) => format!("{tag}{}", write::scalar(&value, false, true)),
+                Copied::Sealed(enc) => format!("{tag}\"{enc}\""),
+            },
+        }
+    }
+
+    fn block_insertions(&self, text: &str, tree: &Tree, first: &Plain, others: &Plain) -> (Vec<Insertion>, bool) {
+        sops_block::insertions(text, tree, first, others)
+    }
+
+    fn block_places(&self, text: &str, tree: &Tree) -> Vec<Range<usize>> {
+        sops_block::places(text, tree)
+    }
+
+    fn insertion(
+        &self,
+        text: &str,
+        tree: &Tree,
+        collection: NodeId,
+        key: Option<&str>,
+        json: &Plain,
+    ) -> Result<Insertion, PathError> {
+        insert::insertion(text, tree, collection, key, json)
+    }
+
+    fn replacement(&self, text: &str, tree: &Tree, node: NodeId, json: &Plain) -> Result<Replacement, PathError> {
+        insert::replacement(text, tree, node, json)
+    }
+}

@@ -1,0 +1,117 @@
+//! Adding an entry to a YAML collection, and putting another value in a node's place.
+
+use serde_json::Value as Plain;
+
+use crate::document::tree::{NodeId, NodeKind, Style, Tree};
+use crate::document::{BLOCK_KEY, Site};
+use crate::error::PathError;
+use crate::format::{Insertion, Replacement};
+use crate::format::yaml::print::on_one_line;
+use crate::format::yaml::{block, scalar, write};
+use crate::value::Value;
+
+/// Spaces by which a new collection stands under its key, when the text shows no habit of its own.
+const INDENT: usize = 2;
+
+/// Where and how a new entry (with `key`) or item (without) is added at the end of a collection.
+pub(super) fn insertion(
+    text: &str,
+    tree: &Tree,
+    collection: NodeId,
+    key: Option<&str>,
+    json: &Plain,
+) -> Result<Insertion, PathError> {
+    let node = &tree.nodes[collection];
+    let (last, flow) = match (&node.kind, key) {
+        (NodeKind::Map { entries, flow }, Some(_)) => {
+            let last = entries.iter().rfind(|entry| entry.name != BLOCK_KEY);
+            (last.map(|entry| (entry.place.start, entry.value)), *flow)
+        }
+        (NodeKind::List { items, flow }, None) => {
+            let last = items.last();
+            (last.map(|item| (dash(text, tree.nodes[*item].outer.start), *item)), *flow)
+        }
+        (NodeKind::Alias { .. }, _) => {
+            return Err(PathError("the path leads through an alias: change the place it points to".into()));
+        }
+        _ => return Err(PathError("the path needs a key in a mapping and a number in a list".into())),
+    };
+    let key = key.map(|key| format!("{}: ", write::scalar(&Value::text(key), false, flow)));
+    if flow {
+        let offset = last.map_or(node.inner.start + 1, |(_, value)| tree.nodes[value].outer.end);
+        let separator = if last.is_some() { ", " } else { "" };
+        let text = format!("{separator}{}{}", key.unwrap_or_default(), on_one_line(json));
+        return Ok(Insertion { offset, text });
+    }
+    let Some((start, value)) = last else {
+        return Err(PathError("nothing can be added to a mapping that holds only the sops block".into()));
+    };
+    let line_start = text[..start].rfind(['\n', '\r']).map_or(0, |found| found + 1);
+    let pad = " ".repeat(text[line_start..start].chars().filter(|next| *next != '\u{feff}').count());
+    let end = tree.nodes[value].outer.end.max(start);
+    let offset = if text[..end].ends_with('\n') { end } else { block::line_end(text, end) };
+    let before = if offset == text.len() && !text.ends_with('\n') { "\n" } else { "" };
+    let lead = key.unwrap_or_else(|| "- ".to_owned());
+    Ok(Insertion { offset, text: format!("{before}{pad}{lead}{}\n", below(json, pad.len())) })
+}
+
+/// What puts `json` in the place of `node`: in the style that was there, where that can hold it.
+pub(super) fn replacement(text: &str, tree: &Tree, node: NodeId, json: &Plain) -> Result<Replacement, PathError> {
+    let found = &tree.nodes[node];
+    let (outer, inner) = (found.outer.clone(), found.inner.clone());
+    let value = match json {
+        Plain::Object(_) | Plain::Array(_) => None,
+        Plain::String(text) => Some(Value::text(text)),
+        other => scalar::resolve(&other.to_string(), None, true).ok(),
+    };
+    match (&found.kind, value) {
+        (NodeKind::Alias { .. }, _) => {
+            Err(PathError("the value is an alias: change the place it points to, or write the value there".into()))
+        }
+        (NodeKind::Scalar { style, .. }, Some(value)) if !inner.is_empty() => {
+            let site = Site { outer: outer.clone(), inner, core_tag: found.core_tag.clone(), style: style.clone() };
+            Ok(Replacement { place: outer, text: write::opened(text, &site, &value) })
+        }
+        (NodeKind::Scalar { style: Style::Folded(found) | Style::Literal(found), .. }, _) => {
+            let written = block::on_one_line(text, &inner, found, &on_one_line(json));
+            Ok(Replacement { place: inner, text: written })
+        }
+        _ => {
+            let space = if inner.is_empty() { " " } else { "" };
+            Ok(Replacement { place: inner, text: format!("{space}{}", on_one_line_in_block(json)) })
+        }
+    }
+}
+
+fn dash(text: &str, item: usize) -> usize {
+    text[..item].rfind('-').unwrap_or(item)
+}
+
+/// A value after `key: ` or `- `: on the same line, or a text of several lines as a literal block.
+fn below(json: &Plain, indent: usize) -> String {
+    match json {
+        Plain::String(text) if text.contains('\n') && text.lines().all(is_literal_line) && !text.starts_with('\n') => {
+            let pad = " ".repeat(indent + INDENT);
+            let body = text.trim_end_matches('\n');
+            let chomping = match text.len() - body.len() {
+                0 => "-",
+                1 => "",
+                _ => return write::double_quoted(text),
+            };
+            let line = |line: &str| if line.is_empty() { String::new() } else { format!("{pad}{line}") };
+            format!("|{chomping}\n{}", body.split('\n').map(line).collect::<Vec<_>>().join("\n"))
+        }
+        _ => on_one_line_in_block(json),
+    }
+}
+
+fn is_literal_line(line: &str) -> bool {
+    !line.starts_with([' ', '\t']) && !line.ends_with([' ', '\t']) && line.chars().all(|next| (' '..='~').contains(&next))
+}
+
+fn on_one_line_in_block(json: &Plain) -> String {
+    match json {
+        Plain::String(text) => write::scalar(&Value::text(text), false, false),
+        _ => on_one_line(json),
+    }
+}

@@ -1,0 +1,184 @@
+//! How a value is spelled in YAML: in the style of its place where that can hold it, else in double quotes.
+
+use crate::document::Site;
+use crate::document::tree::Style;
+use crate::format::yaml::{block, scalar};
+use crate::value::{Value, ValueType};
+
+/// The text for a site with the sealed text `enc`: same style, in quotes inside brackets and braces.
+pub(super) fn sealed(text: &str, site: &Site, enc: &str) -> String {
+    let written = match &site.style {
+        Style::Comment => return format!("#{enc}"),
+        Style::Double { .. } | Style::Plain { flow: true } => format!("\"{enc}\""),
+        Style::Single { .. } => format!("'{enc}'"),
+        Style::Plain { flow: false } => enc.to_owned(),
+        Style::Folded(found) | Style::Literal(found) => block::sealed(text, &site.inner, found, enc),
+    };
+    format!("{}{written}", properties(text, site))
+}
+
+/// The default spelling of `value` at a site.
+pub(super) fn opened(text: &str, site: &Site, value: &Value) -> String {
+    let written = match &site.style {
+        Style::Comment => return format!("#{}", value.as_text().unwrap_or_default()),
+        Style::Folded(found) | Style::Literal(found) => value
+            .as_text()
+            .filter(|_| value.kind() == Some(ValueType::Str))
+            .and_then(|value| block::opened(text, found, matches!(site.style, Style::Folded(_)), value))
+            .unwrap_or_else(|| block::on_one_line(text, &site.inner, found, &scalar(value, false, false))),
+        // Inside brackets and braces both are sealed in quotes, so both have one default.
+        Style::Double { .. } | Style::Plain { flow: true } => scalar(value, true, true),
+        Style::Plain { flow: false } => scalar(value, false, false),
+        Style::Single { .. } => match value.as_text() {
+            Some(plain) if value.kind() == Some(ValueType::Str) && is_single_quotable(plain) => {
+                format!("'{}'", plain.replace('\'', "''"))
+            }
+            _ => scalar(value, true, true),
+        },
+    };
+    format!("{}{written}", properties(text, site))
+}
+
+/// Anchor and tag as they stand before the scalar, without a core tag.
+fn properties(text: &str, site: &Site) -> String {
+    let all = &text[site.outer.start..site.inner.start.max(site.outer.start)];
+    match &site.core_tag {
+        None => all.to_owned(),
+        Some(tag) => {
+            let after = text[tag.end..site.inner.start].trim_start();
+            format!("{}{after}", &text[site.outer.start..tag.start])
+        }
+    }
+}
+
+/// `value` on one line: without quotes when it reads back as the same value so, unless `quoted`.
+pub(super) fn scalar(value: &Value, quoted: bool, flow: bool) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Typed(ValueType::Str | ValueType::Comment, bytes) => match std::str::from_utf8(bytes.expose_secret()) {
+            Ok(text) if !quoted && is_plain(text, flow) => text.to_owned(),
+            Ok(text) => double_quoted(text),
+            Err(_) => {
+                use base64::Engine;
+                format!("!!binary {}", base64::engine::general_purpose::STANDARD.encode(bytes.expose_secret()))
+            }
+        },
+        Value::Typed(kind, _) => non_text(*kind, value.as_text().unwrap_or_default()),
+    }
+}
+
+fn non_text(kind: ValueType, wire: &str) -> String {
+    match (kind, wire) {
+        (ValueType::Bool, _) => wire.to_lowercase(),
+        (ValueType::Float, "+Inf") => ".inf".to_owned(),
+        (ValueType::Float, "-Inf") => "-.inf".to_owned(),
+        (ValueType::Float, "NaN") => ".nan".to_owned(),
+        (ValueType::Float, _) if !wire.contains('.') => format!("{wire}.0"),
+        _ => wire.to_owned(),
+    }
+}
+
+/// Text in double quotes, with escapes for what cannot stand there.
+pub(super) fn double_quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => quoted.push_str(&format!("\\x{:02X}", character as u32)),
+            '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                quoted.push_str(&format!("\\u{:04X}", character as u32));
+            }
+            _ => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn is_single_quotable(text: &str) -> bool {
+    !text.contains(is_special)
+}
+
+fn is_special(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Whether `text` can stand without quotes and still be that text for every reader.
+fn is_plain(text: &str, flow: bool) -> bool {
+    let starts_well = |first: char, second: Option<char>| match first {
+        '-' | '?' | ':' => second.is_some_and(|second| second != ' ' && !(flow && ",[]{}".contains(second))),
+        ',' | '[' | ']' | '{' | '}' | '#' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' => false,
+        _ => true,
+    };
+    let mut characters = text.chars();
+    let Some(first) = characters.next() else { return false };
+    starts_well(first, characters.next())
+        && !flow
+        && !text.starts_with(' ')
+        && !text.ends_with([' ', ':'])
+        && !text.contains(": ")
+        && !text.contains(" #")
+        && !text.starts_with("---")
+        && !text.starts_with("...")
+        && !text.contains(is_special)
+        && scalar::resolve(text, None, true).is_ok_and(|value| value.kind() == Some(ValueType::Str))
+        && !is_yaml_1_1_word(text)
+}
+
+/// Words and numbers that older readers take for something else than text.
+pub(crate) fn is_yaml_1_1_word(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let word = matches!(lower.as_str(), "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null" | "~");
+    let sexagesimal = text.contains(':') && text.bytes().all(|byte| byte.is_ascii_digit() || b":._+-".contains(&byte));
+    word || sexagesimal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_quoted_when_it_would_read_as_something_else() {
+        let cases = [
+            ("plain", "plain"),
+            ("two words", "two words"),
+            ("", "\"\""),
+            ("1", "\"1\""),
+            ("yes", "\"yes\""),
+            ("null", "\"null\""),
+            ("1:30", "\"1:30\""),
+            ("a: b", "\"a: b\""),
+            ("a #b", "\"a #b\""),
+            ("# a", "\"# a\""),
+            ("- a", "\"- a\""),
+            ("-a", "-a"),
+            ("a:", "\"a:\""),
+            (" a", "\" a\""),
+            ("a\nb", "\"a\\nb\""),
+            ("\u{1b}[0m", "\"\\x1B[0m\""),
+            ("2024-01-02", "\"2024-01-02\""),
+            ("é 😀", "é 😀"),
+            ("\u{2028}", "\"\\u2028\""),
+        ];
+        for (text, spelled) in cases {
+            assert_eq!(scalar(&Value::text(text), false, false), spelled);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_text_reads_back_in_every_style(text in "\\PC{0,20}|[ -~\\n\\t\u{85}\u{2028}]{0,20}") {
+            for (quoted, flow) in [(false, false), (true, false), (false, true)] {
+                let spelled = scalar(&Value::text(&text), quoted, flow);
+                let document = format!("k: {spelled}\n");
+                let read = crate::document::Document::read(&document, crate::format::Format::Yaml).unwrap();
+                proptest::prop_assert_eq!(&read.leaves[0].value, &Value::text(&text), "{}", spelled);
+            }
+        }
+    }
+}

@@ -1,0 +1,441 @@
+//! The `sops` block: read in every form that stock tools wrote, written in one, kept where nothing changes.
+//!
+//! The block is held as it was found. Fields that this version does not know, and entries of kinds it cannot use,
+//! stay where and what they were.
+
+use serde_json::{Map, Value as Plain};
+
+use crate::format::canonical_time;
+use crate::recipient::{AwsKmsKey, RecipientId, WRAPPED_KEY_BYTES_MAX, WrappedKey};
+use crate::selector::{Selector, SelectorKind};
+
+/// Most recipients of one file.
+pub const RECIPIENTS_MAX: usize = 1000;
+/// Most key groups of one file.
+pub const GROUPS_MAX: usize = 255;
+/// Most bytes of the block without its seal.
+pub const BLOCK_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// The release of stock sops whose format is written.
+pub const VERSION: &str = "3.13.3";
+/// Name of the field that holds the seal.
+pub const SEAL_FIELD: &str = "lacre";
+
+/// The lists of entries, in the order in which they are written.
+const KINDS: [&str; 7] = ["age", "azure_kv", "gcp_kms", "hc_vault", "hckms", "kms", "pgp"];
+
+/// The block of one file.
+#[derive(Clone, Debug)]
+pub struct Metadata {
+    /// Wrapped keys by group; one group means that each entry holds the whole data key.
+    pub groups: Vec<Vec<WrappedKey>>,
+    /// How many groups are needed, when there are several.
+    pub shamir_threshold: Option<usize>,
+    /// Which leaves are sealed.
+    pub selector: Selector,
+    /// Whether the MAC is over sealed values alone.
+    pub mac_only_encrypted: bool,
+    /// The sealed MAC.
+    pub mac: Option<String>,
+    /// When values were last sealed, RFC 3339, in the form that the MAC is bound to.
+    pub last_modified: String,
+    /// The version of the tool that wrote the file.
+    pub version: String,
+    /// The seal's text.
+    pub seal: Option<String>,
+    block: Map<String, Plain>,
+}
+
+/// What a new block says.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    pub(crate) groups: Vec<Vec<WrappedKey>>,
+    pub(crate) shamir_threshold: Option<usize>,
+    pub(crate) selector: Selector,
+    pub(crate) mac_only_encrypted: bool,
+}
+
+impl Metadata {
+    /// Reads a block.
+    ///
+    /// # Errors
+    /// What is wrong with it, naming fields and never their secrets (it has none).
+    pub fn read(block: &Plain) -> Result<Self, String> {
+        let Plain::Object(block) = block else { return Err("it is not a mapping".to_owned()) };
+        check_names(block)?;
+        let size = |(name, value): (&String, &Plain)| match name.as_str() {
+            SEAL_FIELD => 0,
+            _ => name.len() + value.to_string().len(),
+        };
+        if block.iter().map(size).sum::<usize>() > BLOCK_BYTES_MAX {
+            return Err("it is larger than 8 MiB".to_owned());
+        }
+        let groups = read_groups(block)?;
+        if groups.iter().map(Vec::len).sum::<usize>() > RECIPIENTS_MAX {
+            return Err(format!("it has more than {RECIPIENTS_MAX} recipients"));
+        }
+        let last_modified = text(block, "lastmodified")?.ok_or("it has no lastmodified")?;
+        Ok(Self {
+            groups,
+            shamir_threshold: number(block, "shamir_threshold")?.filter(|threshold| *threshold > 0),
+            selector: read_selector(block)?,
+            mac_only_encrypted: boolean(block, "mac_only_encrypted")?,
+            mac: text(block, "mac")?.filter(|mac| !mac.is_empty()),
+            last_modified: canonical_time(&last_modified).ok_or("its lastmodified is not RFC 3339")?,
+            version: text(block, "version")?.ok_or("it has no version")?,
+            seal: text(block, SEAL_FIELD)?,
+            block: block.clone(),
+        })
+    }
+
+    /// The block of a new file, without MAC and seal.
+    pub(crate) fn new(draft: &Draft, last_modified: &str) -> Self {
+        let mut block = Map::new();
+        block.insert("lastmodified".to_owned(), last_modified.into());
+        if draft.mac_only_encrypted {
+            block.insert("mac_only_encrypted".to_owned(), true.into());
+        }
+        block.insert(draft.selector.kind().field().to_owned(), draft.selector.text().into());
+        block.insert("version".to_owned(), VERSION.into());
+        block.sort_keys();
+        Self {
+            groups: Vec::new(),
+            shamir_threshold: None,
+            selector: draft.selector.clone(),
+            mac_only_encrypted: draft.mac_only_encrypted,
+            mac: None,
+            last_modified: last_modified.to_owned(),
+            version: VERSION.to_owned(),
+            seal: None,
+            block,
+        }
+        .with_groups(&draft.groups, draft.shamir_threshold)
+    }
+
+    /// The same block for other recipients; entries that stay keep their text.
+    pub(crate) fn with_groups(mut self, groups: &[Vec<WrappedKey>], shamir_threshold: Option<usize>) -> Self {
+        let lists = |group: &[WrappedKey]| {
+            let mut lists = Map::new();
+            for kind in KINDS {
+                let entries = group.iter().filter(|wrapped| kind_of(&wrapped.recipient) == kind);
+                let entries: Vec<Plain> = entries.map(|wrapped| self.entry(wrapped)).collect();
+                if !entries.is_empty() {
+                    lists.insert(kind.to_owned(), entries.into());
+                }
+            }
+            lists
+        };
+        let written = match groups {
+            [group] => lists(group),
+            _ => {
+                let groups: Vec<Plain> = groups.iter().map(|group| lists(group).into()).collect();
+                Map::from_iter([("key_groups".to_owned(), groups.into())])
+            }
+        };
+        for name in KINDS.into_iter().chain(["key_groups", "shamir_threshold"]) {
+            if !written.contains_key(name) {
+                self.block.shift_remove(name);
+            }
+        }
+        for (name, list) in written {
+            put(&mut self.block, &name, list);
+        }
+        if let Some(threshold) = shamir_threshold.filter(|_| groups.len() > 1) {
+            put(&mut self.block, "shamir_threshold", threshold.into());
+        }
+        self.groups = groups.to_vec();
+        self.shamir_threshold = shamir_threshold.filter(|_| groups.len() > 1);
+        self
+    }
+
+    /// The same block with another MAC and the time it is bound to.
+    pub(crate) fn with_mac(mut self, mac: String, last_modified: &str) -> Self {
+        put(&mut self.block, "mac", mac.clone().into());
+        put(&mut self.block, "lastmodified", last_modified.into());
+        self.mac = Some(mac);
+        self.last_modified = last_modified.to_owned();
+        self
+    }
+
+    /// The same block with another seal, or without one. It stands directly before `lastmodified`, so that all that
+    /// changes with each write is one hunk.
+    pub(crate) fn with_seal(mut self, seal: Option<String>) -> Self {
+        match &seal {
+            None => {
+                self.block.shift_remove(SEAL_FIELD);
+            }
+            Some(text) if self.block.contains_key(SEAL_FIELD) => {
+                self.block.insert(SEAL_FIELD.to_owned(), text.clone().into());
+            }
+            Some(text) => {
+                let position = self.block.keys().position(|name| name == "lastmodified").unwrap_or_default();
+                self.block.shift_insert(position, SEAL_FIELD.to_owned(), text.clone().into());
+            }
+        }
+        self.seal = seal;
+        self
+    }
+
+    /// Whom the data key is wrapped for, group after group.
+    pub fn recipients(&self) -> Vec<RecipientId> {
+        self.groups.iter().flatten().map(|wrapped| wrapped.recipient.clone()).collect()
+    }
+
+    /// The block as it stands in the file.
+    pub(crate) fn block(&self) -> &Map<String, Plain> {
+        &self.block
+    }
+
+    /// The block as stock tools would have written it: without fields of ours.
+    pub(crate) fn stock_block(&self) -> Map<String, Plain> {
+        let is_ours = |name: &str| name.starts_with(SEAL_FIELD);
+        self.block.iter().filter(|(name, _)| !is_ours(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// The entry as found, when the block has this very one, else as it is written anew.
+    fn entry(&self, wrapped: &WrappedKey) -> Plain {
+        let kind = kind_of(&wrapped.recipient);
+        let groups = self.block.get("key_groups").and_then(Plain::as_array).into_iter().flatten();
+        let groups = groups.filter_map(Plain::as_object).chain([&self.block]);
+        let entries = groups.filter_map(|group| group.get(kind)).filter_map(Plain::as_array).flatten();
+        let mut found = entries.filter(|entry| read_entry(kind, entry).as_ref() == Ok(wrapped));
+        found.next().cloned().unwrap_or_else(|| write_entry(wrapped))
+    }
+}
+
+/// Replaces a field where it stands, or adds it where the alphabet wants it.
+fn put(block: &mut Map<String, Plain>, name: &str, value: Plain) {
+    if let Some(found) = block.get_mut(name) {
+        *found = value;
+        return;
+    }
+    let position = block.keys().position(|other| other.as_str() > name).unwrap_or(block.len());
+    block.shift_insert(position, name.to_owned(), value);
+}
+
+/// Refuses a known field in other letters: stock tools read it, and which of two wins is chance.
+fn check_names(block: &Map<String, Plain>) -> Result<(), String> {
+    let fields = ["lastmodified", "mac", "version", "key_groups", "shamir_threshold", "mac_only_encrypted", SEAL_FIELD];
+    let selectors = SelectorKind::ALL.map(SelectorKind::field);
+    for name in block.keys() {
+        let known = fields.iter().chain(&selectors).chain(&KINDS).find(|known| known.eq_ignore_ascii_case(name));
+        if known.is_some_and(|known| *known != name) {
+            return Err(format!("the field `{name}` must be written in small letters"));
+        }
+    }
+    Ok(())
+}
+
+fn read_groups(block: &Map<String, Plain>) -> Result<Vec<Vec<WrappedKey>>, String> {
+    let lists = read_group(block)?;
+    let groups = match block.get("key_groups") {
+        None | Some(Plain::Null) => Vec::new(),
+        Some(Plain::Array(groups)) => groups
+            .iter()
+            .map(|group| read_group(group.as_object().ok_or("a key group is not a mapping")?))
+            .collect::<Result<_, String>>()?,
+        Some(_) => return Err("key_groups is not a list".to_owned()),
+    };
+    match (lists.is_empty(), groups.is_empty()) {
+        (true, true) => Err("it names no recipient".to_owned()),
+        (false, false) => Err("it has lists of keys beside key_groups, of which other tools ignore one".to_owned()),
+        (false, true) => Ok(vec![lists]),
+        (true, false) if groups.len() > GROUPS_MAX => Err(format!("it has more than {GROUPS_MAX} key groups")),
+        (true, false) => Ok(groups),
+    }
+}
+
+fn read_group(group: &Map<String, Plain>) -> Result<Vec<WrappedKey>, String> {
+    let mut keys = Vec::new();
+    for kind in KINDS {
+        match group.get(kind) {
+            None | Some(Plain::Null) => {}
+            Some(Plain::Array(entries)) => {
+                for entry in entries {
+                    keys.push(read_entry(kind, entry)?);
+                }
+            }
+            Some(_) => return Err(format!("`{kind}` is not a list")),
+        }
+    }
+    Ok(keys)
+}
+
+fn read_entry(kind: &str, entry: &Plain) -> Result<WrappedKey, String> {
+    let Plain::Object(entry) = entry else { return Err(format!("an entry of `{kind}` is not a mapping")) };
+    let field = |name| text(entry, name).map(Option::unwrap_or_default);
+    let recipient = match kind {
+        "age" => RecipientId::Age(field("recipient")?),
+        "pgp" => RecipientId::Pgp(field("fp")?.replace(' ', "").to_uppercase()),
+        "kms" => RecipientId::AwsKms(AwsKmsKey {
+            arn: field("arn")?,
+            role: text(entry, "role")?.filter(|role| !role.is_empty()),
+            context: read_context(entry.get("context"))?,
+            profile: field("aws_profile")?,
+        }),
+        _ => {
+            let named = ["resource_id", "key_id", "vault_url", "vault_address"];
+            let name = named.into_iter().find_map(|name| text(entry, name).ok().flatten());
+            RecipientId::Other { kind: kind.to_owned(), name: name.unwrap_or_default() }
+        }
+    };
+    let enc = field("enc")?;
+    if enc.len() > WRAPPED_KEY_BYTES_MAX {
+        return Err(format!("the wrapped key for {recipient} is larger than 64 KiB"));
+    }
+    Ok(WrappedKey { recipient, enc, created_at: text(entry, "created_at")? })
+}
+
+fn read_context(context: Option<&Plain>) -> Result<std::collections::BTreeMap<String, String>, String> {
+    let entries = match context {
+        None | Some(Plain::Null) => return Ok(Default::default()),
+        Some(Plain::Object(entries)) => entries,
+        Some(_) => return Err("an encryption context is not a mapping".to_owned()),
+    };
+    let pair = |(name, value): (&String, &Plain)| {
+        let value = value.as_str().ok_or("an encryption context holds something else than text")?;
+        Ok((name.clone(), value.to_owned()))
+    };
+    entries.iter().map(pair).collect()
+}
+
+fn write_entry(wrapped: &WrappedKey) -> Plain {
+    let mut entry = Map::new();
+    let mut field = |name: &str, value: Plain| entry.insert(name.to_owned(), value);
+    field("enc", wrapped.enc.clone().into());
+    if let Some(created_at) = &wrapped.created_at {
+        field("created_at", created_at.clone().into());
+    }
+    match &wrapped.recipient {
+        RecipientId::Age(recipient) => {
+            field("recipient", recipient.clone().into());
+        }
+        RecipientId::Pgp(fingerprint) => {
+            field("fp", fingerprint.clone().into());
+        }
+        RecipientId::AwsKms(key) => {
+            field("arn", key.arn.clone().into());
+            field("aws_profile", key.profile.clone().into());
+            if let Some(role) = &key.role {
+                field("role", role.clone().into());
+            }
+            if !key.context.is_empty() {
+                let context = key.context.iter().map(|(name, value)| (name.clone(), value.clone().into()));
+                field("context", Plain::Object(context.collect()));
+            }
+        }
+        RecipientId::Other { .. } => {}
+    }
+    entry.sort_keys();
+    Plain::Object(entry)
+}
+
+fn kind_of(recipient: &RecipientId) -> &str {
+    match recipient {
+        RecipientId::Age(_) => "age",
+        RecipientId::AwsKms(_) => "kms",
+        RecipientId::Other { kind, .. } => kind,
+        RecipientId::Pgp(_) => "pgp",
+    }
+}
+
+fn read_selector(block: &Map<String, Plain>) -> Result<Selector, String> {
+    let mut found = Vec::new();
+    for kind in SelectorKind::ALL {
+        if let Some(pattern) = text(block, kind.field())?.filter(|pattern| !pattern.is_empty()) {
+            found.push((kind, pattern));
+        }
+    }
+    match found.as_slice() {
+        [] => Ok(Selector::default()),
+        [(kind, pattern)] => Selector::new(*kind, pattern).map_err(|error| error.to_string()),
+        _ => Err("it has more than one selector".to_owned()),
+    }
+}
+
+fn text(map: &Map<String, Plain>, name: &str) -> Result<Option<String>, String> {
+    match map.get(name) {
+        None | Some(Plain::Null) => Ok(None),
+        Some(Plain::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("`{name}` is not text")),
+    }
+}
+
+fn boolean(map: &Map<String, Plain>, name: &str) -> Result<bool, String> {
+    match map.get(name) {
+        None | Some(Plain::Null) => Ok(false),
+        Some(Plain::Bool(value)) => Ok(*value),
+        Some(Plain::String(text)) if text == "true" => Ok(true),
+        Some(Plain::String(text)) if text == "false" => Ok(false),
+        Some(_) => Err(format!("`{name}` is neither true nor false")),
+    }
+}
+
+fn number(map: &Map<String, Plain>, name: &str) -> Result<Option<usize>, String> {
+    let found = match map.get(name) {
+        None | Some(Plain::Null) => return Ok(None),
+        Some(Plain::Number(number)) => number.as_u64().and_then(|number| usize::try_from(number).ok()),
+        Some(Plain::String(text)) => text.parse().ok(),
+        Some(_) => None,
+    };
+    found.filter(|number| *number <= GROUPS_MAX).map(Some).ok_or(format!("`{name}` is not a number up to {GROUPS_MAX}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block() -> Plain {
+        serde_json::json!({
+            "age": [{"recipient": "age1x", "enc": "armor", "note": "kept"}],
+            "hckms": [{"key_id": "region:1", "enc": "x", "created_at": "2026-01-01T00:00:00Z"}],
+            "kms": null,
+            "lastmodified": "2026-01-01T00:00:00Z",
+            "mac": "ENC[]",
+            "attention": "kept too",
+            "version": "3.9.0"
+        })
+    }
+
+    #[test]
+    fn unknown_fields_and_kinds_stay() {
+        let metadata = Metadata::read(&block()).unwrap();
+        let groups = metadata.groups.clone();
+        let written = metadata.with_groups(&groups, None).with_mac("ENC[2]".into(), "2026-01-02T00:00:00Z");
+        let names: Vec<&String> = written.block().keys().collect();
+        assert_eq!(names, ["age", "hckms", "lastmodified", "mac", "attention", "version"]);
+        assert_eq!(written.block()["age"], block()["age"]);
+        assert_eq!(written.block()["hckms"], block()["hckms"]);
+    }
+
+    #[test]
+    fn the_seal_stands_before_lastmodified() {
+        let sealed = Metadata::read(&block()).unwrap().with_seal(Some("ENC[s]".into()));
+        let names: Vec<&String> = sealed.block().keys().collect();
+        assert_eq!(names, ["age", "hckms", "kms", "lacre", "lastmodified", "mac", "attention", "version"]);
+    }
+
+    #[test]
+    fn blocks_that_readers_disagree_on_are_refused() {
+        let with = |name: &str, value: Plain| {
+            let mut block = block();
+            block[name] = value;
+            Metadata::read(&block).unwrap_err()
+        };
+        assert!(with("MAC", "x".into()).contains("small letters"));
+        assert!(with("key_groups", serde_json::json!([{"age": [{"recipient": "a", "enc": "b"}]}])).contains("beside"));
+        assert!(with("lastmodified", "yesterday".into()).contains("RFC 3339"));
+        assert!(with("lastmodified", Plain::Null).contains("no lastmodified"));
+        assert!(with("version", Plain::Null).contains("no version"));
+        assert!(with("encrypted_regex", "(".into()).contains("pattern"));
+        assert!(with("shamir_threshold", 256.into()).contains("255"));
+        assert!(with("age", "x".into()).contains("not a list"));
+        let entry = serde_json::json!([{"recipient": "a", "enc": "x".repeat(WRAPPED_KEY_BYTES_MAX + 1)}]);
+        assert!(with("age", entry).contains("64 KiB"));
+        let many: Vec<Plain> = (0..RECIPIENTS_MAX).map(|_| serde_json::json!({"recipient": "a", "enc": "x"})).collect();
+        assert!(with("age", many.into()).contains("1000"));
+        let mut two = block();
+        two["encrypted_regex"] = "a".into();
+        two["unencrypted_suffix"] = "b".into();
+        assert!(Metadata::read(&two).unwrap_err().contains("more than one selector"));
+    }
+}
