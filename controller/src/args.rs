@@ -1,0 +1,165 @@
+//! The command line: every flag with its unit and default.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, ValueEnum};
+
+use crate::policy::Scope;
+
+/// Turns sealed objects into Kubernetes Secrets.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "lacre-controller", version, after_help = EXAMPLE)]
+pub struct Args {
+    /// Namespace of the controller itself: its identities, published keys and lease [default: that of its pod]
+    #[arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+
+    /// The one namespace whose objects are served [default: all namespaces]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub watch_namespace: Option<String>,
+
+    /// Kubeconfig file [default: $KUBECONFIG, then the pod's service account]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Name of this cluster, for seals that are limited to certain clusters
+    #[arg(long, value_name = "NAME")]
+    pub cluster_name: Option<String>,
+
+    /// Address of /metrics, /healthz and /readyz; port 0 takes a free one and logs it
+    #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS:PORT")]
+    pub listen: SocketAddr,
+
+    /// Most objects that are worked on at a time
+    #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub concurrency: u16,
+
+    /// Delay before a second attempt after a passing failure; it doubles with each one (such as 500ms, 2s, 5m)
+    #[arg(long, default_value = "2s", value_name = "DURATION", value_parser = duration)]
+    pub retry_delay: Duration,
+
+    /// Longest delay between attempts
+    #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = duration)]
+    pub retry_delay_max: Duration,
+
+    /// Longest time after which a Ready object is looked at again although nothing is known to have changed
+    #[arg(long, default_value = "1h", value_name = "DURATION", value_parser = duration)]
+    pub resync: Duration,
+
+    /// Longest time a key service may take for one answer
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
+    pub key_service_deadline: Duration,
+
+    /// Most unwrapped data keys that are remembered; 0 asks key services anew each time
+    #[arg(long, default_value_t = 4096, value_name = "COUNT")]
+    pub key_cache: usize,
+
+    /// Furthest reach of a seal that is accepted
+    #[arg(long, value_enum, default_value_t = Scope::Cluster)]
+    pub max_scope: Scope,
+
+    /// Serve objects in the controller's own namespace, too
+    #[arg(long)]
+    pub allow_own_namespace: bool,
+
+    /// Make Secrets of this type although it is a credential of the cluster itself; may be repeated
+    #[arg(long, value_name = "TYPE")]
+    pub allow_type: Vec<String>,
+
+    /// Let templates set this label or annotation although controllers act upon it; may be repeated
+    #[arg(long, value_name = "KEY")]
+    pub allow_template_key: Vec<String>,
+
+    /// Use OpenPGP keys of key Secrets (*.asc); their arithmetic does not run in constant time
+    #[arg(long)]
+    pub enable_pgp: bool,
+
+    /// Open objects of this namespace with the cloud credentials of the controller's environment; may be repeated
+    #[arg(long, value_name = "NAMESPACE")]
+    pub ambient_cloud_namespace: Vec<String>,
+
+    /// Address of AWS KMS when it is not Amazon's, such as that of a VPC endpoint
+    #[arg(long, value_name = "URL")]
+    pub aws_kms_endpoint: Option<String>,
+
+    /// Work only while holding the lease lacre-controller in the controller's namespace
+    #[arg(long)]
+    pub leader_elect: bool,
+
+    /// How long the lease holds without being renewed
+    #[arg(long, default_value = "15s", value_name = "DURATION", value_parser = duration)]
+    pub lease_duration: Duration,
+
+    /// How often the lease is renewed
+    #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = duration)]
+    pub lease_interval: Duration,
+
+    /// How logs are written
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+
+    /// What is logged: a level, or a filter such as lacre_controller=debug,kube=warn
+    #[arg(long, env = "LACRE_LOG", default_value = "info", value_name = "FILTER")]
+    pub log: String,
+}
+
+const EXAMPLE: &str = "Example:
+  lacre-controller --leader-elect --max-scope namespace --log-format json
+      in a pod: serves all namespaces, refuses seals that reach further than one namespace
+  lacre-controller --kubeconfig ~/.kube/config --namespace lacre-system --listen 127.0.0.1:8080
+      on a laptop, against the cluster of the kubeconfig";
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// One line of text per event.
+    Text,
+    /// One JSON object per event.
+    Json,
+}
+
+/// A whole number with its unit: ms, s, m or h.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 =
+        text[..digits].parse().map_err(|_| "expected a number and a unit, such as 500ms".to_owned())?;
+    let millis = match &text[digits..] {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("expected one of the units ms, s, m, h".to_owned()),
+    };
+    match number.checked_mul(millis) {
+        None | Some(0) => Err("expected a length of time above zero".to_owned()),
+        Some(millis) => Ok(Duration::from_millis(millis)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed_and_shows_an_example() {
+        Args::command().debug_assert();
+        assert!(Args::command().render_long_help().to_string().contains("Example:"));
+    }
+
+    #[test]
+    fn durations_are_numbers_with_a_unit() {
+        let cases = [("500ms", 500), ("2s", 2000), ("5m", 300_000), ("1h", 3_600_000)];
+        for (text, millis) in cases {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)));
+        }
+        for text in
+            ["", "5", "s", "-1s", "0s", "1d", "1.5s", "99999999999999999999s", "18446744073709551615h"]
+        {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! One object, once: look, verify and decrypt, apply, report.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::Api;
+use kube::runtime::controller::Action;
+
+use crate::api::{AppliedSecret, EncryptedSecret};
+use crate::apply;
+use crate::error::{Failure, Reason, Retry};
+use crate::keyring::Keyring;
+use crate::memory::{Backoff, Memory, jitter, place};
+use crate::metrics::{Ended, Metrics};
+use crate::policy::Policy;
+use crate::report::{Outcome, Reporter};
+use crate::unseal;
+
+/// All that a reconcile needs beside the object.
+pub struct Context {
+    /// To read and write Secrets.
+    pub client: kube::Client,
+    /// What objects may not ask for.
+    pub policy: Policy,
+    /// Name of this cluster, which seals may be limited to.
+    pub cluster_name: Option<String>,
+    /// Who may open what.
+    pub keyring: Arc<Keyring>,
+    /// How outcomes are told.
+    pub reporter: Reporter,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// What is remembered about objects.
+    pub memory: Memory,
+    /// When failed objects are tried again.
+    pub backoff: Backoff,
+    /// When objects are looked at again although nothing is known to have changed.
+    pub resync: Duration,
+}
+
+/// Turns one object into its Secret and says what came of it.
+///
+/// # Errors
+/// What kept it from being Ready, after that was reported.
+pub async fn reconcile(object: Arc<EncryptedSecret>, context: Arc<Context>) -> Result<Action, Failure> {
+    if object.metadata.deletion_timestamp.is_some() {
+        // Its Secret goes with it, by the owner reference; making it again now would fight the garbage collector.
+        return Ok(Action::await_change());
+    }
+    let began = Instant::now();
+    context.metrics.begin();
+    let outcome = settle(&object, &context).await.unwrap_or_else(Outcome::Failed);
+    let reported = context.reporter.report(&object, &outcome, &context.memory).await;
+    let result = match outcome {
+        Outcome::Failed(failure) => reported.and(Err(failure)),
+        Outcome::Synced { .. } | Outcome::Suspended => reported,
+    };
+    let ended = if result.is_ok() { Ended::Success } else { Ended::Error };
+    context.metrics.end(&place(&object), ended, began.elapsed());
+    result.map(|()| {
+        context.memory.succeed(&object);
+        // Spread over half the time, so that objects of one start do not come back together.
+        Action::requeue(context.resync.mul_f64(0.5 + jitter() / 2.0))
+    })
+}
+
+/// What is done after a failure: nothing, until something changes, or another attempt after a while.
+pub fn error_policy(object: Arc<EncryptedSecret>, failure: &Failure, context: Arc<Context>) -> Action {
+    match failure.reason.retry() {
+        Retry::Never | Retry::WhenItComes => Action::await_change(),
+        Retry::Later => Action::requeue(context.backoff.delay(context.memory.fail(&object), jitter())),
+    }
+}
+
+async fn settle(object: &EncryptedSecret, context: &Context) -> Result<Outcome, Failure> {
+    if unseal::is_suspended(object) {
+        context.memory.settle(object, None);
+        return Ok(Outcome::Suspended);
+    }
+    context.policy.check_namespace(object.namespace())?;
+    let sealed = unseal::read(object)?;
+    sealed.check(&context.policy)?;
+
+    let secrets: Api<Secret> = Api::namespaced(context.client.clone(), object.namespace());
+    let live = apply::look(&secrets, object).await?;
+    let unsealed = verify_and_decrypt(object, sealed, context).await?;
+    context.policy.check_scope(unsealed.scope)?;
+
+    let applied = apply::apply(&secrets, object, &unsealed, live).await?;
+    context.memory.settle(object, applied.version);
+    let secret = AppliedSecret {
+        name: object.name().to_owned(),
+        last_modified: unsealed.last_modified.clone(),
+        scope: unsealed.scope.to_string(),
+        fingerprints: unsealed.fingerprints.clone(),
+    };
+    Ok(Outcome::Synced { written: applied.written, secret })
+}
+
+async fn verify_and_decrypt(
+    object: &EncryptedSecret,
+    sealed: unseal::Sealed,
+    context: &Context,
+) -> Result<unseal::Unsealed, Failure> {
+    let held = context.keyring.identities_for(object.namespace(), sealed.keys_from()).await?;
+    let uid = object.uid().to_owned();
+    let cluster_name = context.cluster_name.clone();
+    // On a thread that may block: it computes, and key services answer when they like.
+    let opening = tokio::task::spawn_blocking(move || sealed.open(&held, &uid, cluster_name.as_deref()));
+    let stopped =
+        |_| Failure::new(Reason::InvalidObject, "opening it ended unexpectedly: a bug of the controller");
+    opening.await.map_err(stopped)?
+}

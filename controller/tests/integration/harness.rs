@@ -1,0 +1,329 @@
+//! A controller of its own for each test, and the questions that tests ask.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use lacre_controller::api::crd;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use xtask::http;
+use xtask::peers::audit::AuditEntry;
+use xtask::peers::cluster::{Cluster, ServiceAccount, SharedCluster};
+use xtask::peers::kubectl::Kubectl;
+use xtask::process::{Server, start_on_free_port};
+use xtask::wait;
+
+/// How long a state may take to come before the test gives up; far more than it ever takes.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A controller that serves all namespaces would serve those of other tests, too: it runs alone.
+static ALONE: RwLock<()> = RwLock::new(());
+
+/// Held while a test runs.
+#[allow(dead_code, reason = "held, not read")]
+enum Turn {
+    Shared(RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
+}
+
+/// A running controller.
+pub(crate) struct Controller {
+    _server: Server,
+    port: u16,
+}
+
+/// A cluster with a controller in it.
+pub(crate) struct World {
+    // Dropped from the top: the controller stops before another test may run alone.
+    controllers: Vec<Controller>,
+    started: usize,
+    pub(crate) cluster: SharedCluster,
+    /// Where the controller lives.
+    pub(crate) home: String,
+    /// Where its objects are.
+    pub(crate) namespace: String,
+    account: ServiceAccount,
+    _turn: Turn,
+}
+
+impl World {
+    /// A controller with default flags that serves one namespace of its own.
+    pub(crate) fn new() -> Result<Self> {
+        Self::with_flags(&[])
+    }
+
+    /// The same with more flags.
+    pub(crate) fn with_flags(flags: &[&str]) -> Result<Self> {
+        let mut world = Self::without_controller()?;
+        world.start(flags)?;
+        Ok(world)
+    }
+
+    /// The same before the controller starts.
+    pub(crate) fn without_controller() -> Result<Self> {
+        let turn = Turn::Shared(ALONE.read().unwrap_or_else(PoisonError::into_inner));
+        Self::prepare(turn)
+    }
+
+    /// A controller that serves all namespaces, while no other test runs.
+    pub(crate) fn of_all_namespaces() -> Result<Self> {
+        let turn = Turn::Alone(ALONE.write().unwrap_or_else(PoisonError::into_inner));
+        let mut world = Self::prepare(turn)?;
+        world.start_with("/readyz", &[])?;
+        Ok(world)
+    }
+
+    fn prepare(turn: Turn) -> Result<Self> {
+        let cluster = Cluster::shared()?;
+        install_definition(&cluster)?;
+        let home = cluster.namespace("lacre")?;
+        let namespace = cluster.namespace("shop")?;
+        let account = cluster.service_account(&home, "lacre-controller")?;
+        cluster
+            .admin()
+            .apply(&list(rights(&home)?.into_iter().filter(|item| item["kind"] != "ClusterRole")))?;
+        Ok(Self { controllers: Vec::new(), started: 0, cluster, home, namespace, account, _turn: turn })
+    }
+
+    /// Starts a controller that serves this world's namespace; gives its number.
+    pub(crate) fn start(&mut self, flags: &[&str]) -> Result<usize> {
+        self.start_until("/readyz", flags)
+    }
+
+    /// Starts one that need not become ready.
+    pub(crate) fn start_unready(&mut self) -> Result<usize> {
+        self.start_until("/healthz", &[])
+    }
+
+    fn start_until(&mut self, probe: &str, flags: &[&str]) -> Result<usize> {
+        let namespace = self.namespace.clone();
+        let flags: Vec<&str> =
+            ["--watch-namespace", &namespace].into_iter().chain(flags.iter().copied()).collect();
+        self.start_with(probe, &flags)
+    }
+
+    fn start_with(&mut self, probe: &str, flags: &[&str]) -> Result<usize> {
+        let number = self.started;
+        self.started += 1;
+        let log = self.cluster.folder().join(format!("{}-{number}.log", self.home));
+        let command = |port: u16| self.command(port, flags);
+        let ready =
+            |port: u16| http::request(port, "GET", probe, &[], "").is_ok_and(|answer| answer.status == 200);
+        let (server, port) = start_on_free_port("lacre-controller", &log, command, ready)?;
+        self.controllers.push(Controller { _server: server, port });
+        Ok(number)
+    }
+
+    fn command(&self, port: u16, flags: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lacre-controller"));
+        command.args(["--namespace", &self.home, "--listen", &format!("127.0.0.1:{port}")]);
+        command.arg("--kubeconfig").arg(&self.account.kubeconfig);
+        command.args([
+            "--log",
+            "lacre_controller=debug,info",
+            "--retry-delay",
+            "100ms",
+            "--retry-delay-max",
+            "1s",
+        ]);
+        command.args(flags);
+        command
+    }
+
+    /// Stops the controller that was started last.
+    pub(crate) fn stop(&mut self) {
+        self.controllers.pop();
+    }
+
+    /// Stops the controller that was started first.
+    pub(crate) fn stop_first(&mut self) {
+        self.controllers.remove(0);
+    }
+
+    /// What the log of controller `number` says so far.
+    pub(crate) fn log(&self, number: usize) -> Result<String> {
+        Ok(std::fs::read_to_string(self.cluster.folder().join(format!("{}-{number}.log", self.home)))?)
+    }
+
+    pub(crate) fn admin(&self) -> &Kubectl {
+        self.cluster.admin()
+    }
+
+    /// Asks the newest controller.
+    pub(crate) fn ask(&self, path: &str) -> Result<http::Answer> {
+        self.ask_number(self.controllers.len().saturating_sub(1), path)
+    }
+
+    /// Asks controller `number` of those that run.
+    pub(crate) fn ask_number(&self, number: usize, path: &str) -> Result<http::Answer> {
+        let controller = self.controllers.get(number).context("no such controller runs")?;
+        http::request(controller.port, "GET", path, &[], "")
+    }
+
+    /// The value of a series, when it is there.
+    pub(crate) fn metric(&self, series: &str) -> Result<Option<f64>> {
+        let text = self.ask("/metrics")?.body;
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.map(|value| Ok(value.parse()?)).transpose()
+    }
+
+    /// How often the object was reconciled.
+    pub(crate) fn reconciles(&self, name: &str) -> Result<u64> {
+        let series =
+            format!(r#"lacre_document_reconciles_total{{namespace="{}",name="{name}"}}"#, self.namespace);
+        Ok(self.metric(&series)?.unwrap_or_default() as u64)
+    }
+
+    /// Does `act`, and waits until the object was reconciled once more.
+    pub(crate) fn wake(&self, name: &str, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        let before = self.reconciles(name)?;
+        act()?;
+        self.until("another reconcile", || Ok((self.reconciles(name)? > before).then_some(())))
+    }
+
+    pub(crate) fn until<T>(&self, what: &str, probe: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+        wait::until(DEADLINE, what, probe)
+    }
+
+    /// kubectl in the objects' namespace.
+    pub(crate) fn kubectl<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Result<String> {
+        let namespace = self.namespace.clone();
+        let arguments =
+            ["--namespace".to_owned(), namespace].into_iter().chain(arguments.into_iter().map(str::to_owned));
+        Ok(String::from_utf8(self.admin().run(arguments)?)?)
+    }
+
+    /// Applies a manifest as a person would.
+    pub(crate) fn apply(&self, manifest: &str) -> Result<()> {
+        self.admin().apply_server_side(manifest, "tester")
+    }
+
+    /// The object or Secret, when it is there.
+    pub(crate) fn find(&self, kind: &str, name: &str) -> Result<Option<Value>> {
+        let text =
+            self.kubectl(["get", kind, name, "--ignore-not-found", "--show-managed-fields", "-o", "json"])?;
+        (!text.trim().is_empty()).then(|| Ok(serde_json::from_str(&text)?)).transpose()
+    }
+
+    pub(crate) fn secret(&self, name: &str) -> Result<Value> {
+        self.find("secret", name)?.with_context(|| format!("Secret {name} is not there"))
+    }
+
+    /// Waits until the object's newest generation was judged `status` for `reason`; gives the Ready condition.
+    pub(crate) fn until_ready_is(&self, name: &str, status: &str, reason: &str) -> Result<Value> {
+        let mut last = Value::Null;
+        let what = format!("{name} to be {status}/{reason}");
+        let found = self.until(&what, || {
+            let object = self.find("encryptedsecret", name)?.unwrap_or_default();
+            last = ready(&object);
+            let current = last["observedGeneration"] == object["metadata"]["generation"];
+            Ok((current && last["status"] == status && last["reason"] == reason).then(|| last.clone()))
+        });
+        found.with_context(|| format!("last seen: {last}"))
+    }
+
+    pub(crate) fn until_ready(&self, name: &str) -> Result<Value> {
+        self.until_ready_is(name, "True", "Synced")
+    }
+
+    /// All that the controller wrote in the objects' namespace, as `verb resource/subresource name`.
+    pub(crate) fn writes(&self) -> Result<Vec<String>> {
+        let entries = self.cluster.audit().writes(&self.namespace, &self.account.user)?;
+        Ok(entries.iter().map(describe).collect())
+    }
+
+    /// The same without events.
+    pub(crate) fn writes_of_objects(&self) -> Result<Vec<String>> {
+        Ok(self.writes()?.into_iter().filter(|write| !write.contains(" events")).collect())
+    }
+
+    /// The events about an object, oldest first, as `type reason action: note`.
+    pub(crate) fn events(&self, name: &str) -> Result<Vec<String>> {
+        let list = self.admin().get_json(["--namespace", &self.namespace, "get", "events.events.k8s.io"])?;
+        let mut events: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
+        events.retain(|event| event["regarding"]["name"] == name);
+        events.sort_by_key(|event| event["eventTime"].as_str().unwrap_or_default().to_owned());
+        let text = |event: &&Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        let line = |event: &&Value| {
+            let [type_, reason, action, note] =
+                ["type", "reason", "action", "note"].map(|field| text(event, field));
+            format!("{type_} {reason} {action}: {note}")
+        };
+        Ok(events.iter().map(line).collect())
+    }
+
+    /// The public half of the identity that the controller made.
+    pub(crate) fn recipient(&self) -> Result<String> {
+        let map =
+            self.admin().get_json(["--namespace", &self.home, "get", "configmap", "lacre-public-keys"])?;
+        let text = map["data"]["age-recipients"].as_str().context("nothing is published")?;
+        Ok(text.lines().next().context("nothing is published")?.to_owned())
+    }
+
+    /// A key Secret in the objects' namespace.
+    pub(crate) fn make_key_secret(&self, name: &str, entry: &str, value: &str, labelled: bool) -> Result<()> {
+        let labels = if labelled { json!({"lacre.dev/keys": "true"}) } else { json!({}) };
+        self.apply(
+            &json!({
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": name, "namespace": self.namespace, "labels": labels},
+                "stringData": {entry: value},
+            })
+            .to_string(),
+        )
+    }
+}
+
+/// The Ready condition.
+pub(crate) fn ready(object: &Value) -> Value {
+    let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    conditions.into_iter().find(|condition| condition["type"] == "Ready").unwrap_or_default()
+}
+
+fn describe(entry: &AuditEntry) -> String {
+    let resource = match entry.subresource.as_str() {
+        "" => entry.resource.clone(),
+        subresource => format!("{}/{subresource}", entry.resource),
+    };
+    let code = if (200..300).contains(&entry.code) { String::new() } else { format!(" ({})", entry.code) };
+    format!("{} {resource} {}{code}", entry.verb, entry.name)
+}
+
+fn install_definition(cluster: &Cluster) -> Result<()> {
+    static INSTALLED: Mutex<bool> = Mutex::new(false);
+    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*installed {
+        let roles = rights("lacre-system")?.into_iter().filter(|item| item["kind"] == "ClusterRole");
+        let definition = serde_json::to_value(crd::encrypted_secret())?;
+        cluster.admin().apply_server_side(&list(roles.chain([definition])), "tester")?;
+        let wait = ["wait", "--for=condition=Established", "crd/encryptedsecrets.lacre.dev", "--timeout=30s"];
+        cluster.admin().run(wait)?;
+        *installed = true;
+    }
+    Ok(())
+}
+
+/// `deploy/rbac.yaml` for a controller in `home`.
+fn rights(home: &str) -> Result<Vec<Value>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rbac.yaml");
+    let text = std::fs::read_to_string(path)?.replace("lacre-system", home);
+    let mut items = Vec::new();
+    for document in yaml_serde::Deserializer::from_str(&text) {
+        let mut item = Value::deserialize(document)?;
+        if item["kind"] == "ClusterRoleBinding" {
+            // One for each test's controller.
+            item["metadata"]["name"] = Value::String(format!("lacre-controller-{home}"));
+        }
+        items.push(item);
+    }
+    ensure!(items.len() == 6, "deploy/rbac.yaml holds {} documents", items.len());
+    Ok(items)
+}
+
+fn list(items: impl Iterator<Item = Value>) -> String {
+    json!({"apiVersion": "v1", "kind": "List", "items": items.collect::<Vec<_>>()}).to_string()
+}

@@ -1,0 +1,93 @@
+//! Probes, metrics, lease, shutdown.
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::harness::World;
+
+const SEALED: &str = "ENC[AES256_GCM,data:YQ==,iv:YQ==,tag:YQ==,type:str]";
+
+fn suspended(world: &World, name: &str) -> String {
+    json!({
+        "apiVersion": "lacre.dev/v1alpha1",
+        "kind": "EncryptedSecret",
+        "metadata": {"name": name, "namespace": world.namespace},
+        "spec": {"stringData": {"a": SEALED}, "suspend": true},
+        "sops": {"mac": "x"},
+    })
+    .to_string()
+}
+
+#[test]
+fn probes_answer_and_metrics_carry_the_names_that_dashboards_know() -> Result<()> {
+    let world = World::new()?;
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(world.ask(path)?.status, 200, "{path}");
+    }
+    world.apply(&suspended(&world, "db"))?;
+    world.until_ready_is("db", "Unknown", "Suspended")?;
+    let text = world.ask("/metrics")?.body;
+    for series in [
+        r#"controller_runtime_reconcile_total{controller="encryptedsecret",result="success"}"#,
+        r#"controller_runtime_reconcile_time_seconds_count{controller="encryptedsecret"}"#,
+        &format!(r#"lacre_document_ready{{namespace="{}",name="db"}} 0"#, world.namespace),
+        &format!(r#"lacre_document_suspended{{namespace="{}",name="db"}} 1"#, world.namespace),
+    ] {
+        assert!(text.contains(series), "{series}\n{text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_series_of_an_object_go_when_it_goes() -> Result<()> {
+    let world = World::new()?;
+    world.apply(&suspended(&world, "db"))?;
+    world.until_ready_is("db", "Unknown", "Suspended")?;
+    world.kubectl(["delete", "encryptedsecret", "db"])?;
+    world.until("its series to go", || {
+        Ok((!world.ask("/metrics")?.body.contains("name=\"db\"")).then_some(()))
+    })
+}
+
+#[test]
+fn one_controller_works_and_the_next_takes_over_when_it_ends() -> Result<()> {
+    let lease = ["--leader-elect", "--lease-duration", "3s", "--lease-interval", "200ms"];
+    let mut world = World::with_flags(&lease)?;
+    world.until("the first to hold the lease", || {
+        Ok(world.log(0)?.contains("holds the lease").then_some(()))
+    })?;
+    // A standby is ready, or no rollout would ever end.
+    world.start(&lease)?;
+    world.apply(&suspended(&world, "db"))?;
+    world.until_ready_is("db", "Unknown", "Suspended")?;
+    assert_eq!(world.ask_number(0, "/metrics")?.body.matches("leader_election_master_status 1").count(), 1);
+    assert!(!world.log(1)?.contains("holds the lease"));
+    assert!(!world.ask_number(1, "/metrics")?.body.contains("name=\"db\""), "the standby worked");
+    world.stop_first();
+    assert!(world.log(0)?.contains("asked to end"));
+    world.until("the second to hold the lease", || {
+        Ok(world.log(1)?.contains("holds the lease").then_some(()))
+    })?;
+    world.apply(&suspended(&world, "next"))?;
+    world.until_ready_is("next", "Unknown", "Suspended")?;
+    Ok(())
+}
+
+#[test]
+fn a_standby_takes_over_from_one_that_died_without_a_word() -> Result<()> {
+    let mut world = World::without_controller()?;
+    world.admin().apply(
+        &json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "lacre-controller", "namespace": world.home},
+            "spec": {"holderIdentity": "dead", "leaseDurationSeconds": 1, "leaseTransitions": 4},
+        })
+        .to_string(),
+    )?;
+    world.start(&["--leader-elect", "--lease-duration", "3s", "--lease-interval", "200ms"])?;
+    world.until("the lease to be taken", || Ok(world.log(0)?.contains("holds the lease").then_some(())))?;
+    let lease = world.admin().get_json(["--namespace", &world.home, "get", "lease", "lacre-controller"])?;
+    assert_eq!(lease["spec"]["leaseTransitions"], 5);
+    Ok(())
+}
