@@ -1,2 +1,24 @@
-//! Lacre.
-fn main() {}
+//! The `lacre` command: seals secrets in git and opens them where they are needed.
+//!
+//! A command is a file in `commands/`. It reads what was typed, asks [`config`] and [`identities`] who may open a
+//! file, lets `lacre-crypto` do the work, and hands the result to [`files`] or [`output`]. No cipher is named in
+//! this crate, and nothing but [`output`] prints.
+
+mod args;
+mod commands;
+mod config;
+mod delivery;
+mod editor;
+mod error;
+mod files;
+mod git;
+mod identities;
+mod opening;
+mod output;
+mod process;
+mod recipients;
+mod sealing;
+
+fn main() -> std::process::ExitCode {
+    commands::run(std::env::args_os())
+}

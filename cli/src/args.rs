@@ -1,0 +1,120 @@
+//! What may be typed, and nothing about what it means: the top level, and the groups of flags that commands share.
+//!
+//! Names and meanings of flags are those of sops, because people and scripts know them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser};
+
+use crate::commands::Command;
+
+/// Seals secrets in git and opens them where they are needed.
+#[derive(Debug, Parser)]
+#[command(name = "lacre", version, max_term_width = 100)]
+#[command(after_help = "Start with `lacre keygen` and `lacre init`. Exit codes are those of sops.")]
+pub(crate) struct CommandLine {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command understands.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct GlobalArgs {
+    /// Use this file of rules instead of the nearest `.sops.yaml`.
+    #[arg(long, global = true, value_name = "FILE", env = "SOPS_CONFIG", hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// Speaks to scripts.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct JsonArgs {
+    /// Print the result, and an error, as one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// For whom a new file is sealed. Any of these replaces the keys of the rule, not its selectors.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct KeyArgs {
+    /// Seal for these age recipients.
+    #[arg(long, short, value_name = "RECIPIENT,…", value_delimiter = ',', env = "SOPS_AGE_RECIPIENTS")]
+    #[arg(hide_env_values = true)]
+    pub(crate) age: Vec<String>,
+    /// Seal for these OpenPGP fingerprints.
+    #[arg(long, short, value_name = "FINGERPRINT,…", value_delimiter = ',', env = "SOPS_PGP_FP")]
+    #[arg(hide_env_values = true)]
+    pub(crate) pgp: Vec<String>,
+    /// Seal for these AWS KMS keys, each `ARN` or `ARN+ROLE-ARN`.
+    #[arg(long, short, value_name = "ARN,…", value_delimiter = ',', env = "SOPS_KMS_ARN")]
+    #[arg(hide_env_values = true)]
+    pub(crate) kms: Vec<String>,
+    #[command(flatten)]
+    pub(crate) aws: AwsArgs,
+}
+
+/// Parameters of the AWS KMS keys on the same command line.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct AwsArgs {
+    /// Use this profile of the shared AWS configuration; it is stored in the file.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) aws_profile: Option<String>,
+    /// Bind the wrapped key to this encryption context.
+    #[arg(long, value_name = "KEY:VALUE,…")]
+    pub(crate) encryption_context: Option<String>,
+}
+
+/// Which values are sealed. At most one; none means all but keys that end in `_unencrypted`.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct SelectorArgs {
+    /// Leave values plain whose key, or a key above, ends like this.
+    #[arg(long, value_name = "SUFFIX")]
+    pub(crate) unencrypted_suffix: Option<String>,
+    /// Seal only values whose key, or a key above, ends like this.
+    #[arg(long, value_name = "SUFFIX")]
+    pub(crate) encrypted_suffix: Option<String>,
+    /// Leave values plain whose key, or a key above, matches.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) unencrypted_regex: Option<String>,
+    /// Seal only values whose key, or a key above, matches.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) encrypted_regex: Option<String>,
+    /// Leave values plain that stand below a comment that matches.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) unencrypted_comment_regex: Option<String>,
+    /// Seal only values that stand below a comment that matches.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) encrypted_comment_regex: Option<String>,
+    /// Compute the sops MAC over sealed values alone.
+    #[arg(long)]
+    pub(crate) mac_only_encrypted: bool,
+    /// Go on when the selector leaves every value plain.
+    #[arg(long)]
+    pub(crate) allow_plaintext: bool,
+}
+
+/// How the document is read.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct FormatArgs {
+    /// Read the document as `yaml` or `json`, whatever its name.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) input_type: Option<String>,
+    /// The format to write; it must be the one that was read.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) output_type: Option<String>,
+    /// Choose format and rule by this name; for standard input.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) filename_override: Option<PathBuf>,
+}
+
+/// Where the result goes.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct TargetArgs {
+    /// Replace the file.
+    #[arg(long, short, conflicts_with = "output")]
+    pub(crate) in_place: bool,
+    /// Write to this file instead of standard output.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}

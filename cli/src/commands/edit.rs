@@ -1,0 +1,121 @@
+//! `lacre edit`: a sealed document in the editor, sealed again afterwards.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use lacre_crypto::{Format, SecretText, WriteOptions};
+
+use super::Context;
+use crate::args::{FormatArgs, KeyArgs, SelectorArgs};
+use crate::editor::Buffer;
+use crate::error::{CommandError, Kind};
+use crate::files::{self, Privacy};
+use crate::opening::{self, Leniency};
+use crate::sealing::{self, Plan};
+
+/// What a new file begins with.
+const SAMPLE_YAML: &str = "# Replace this by your own keys and values.\nexample: value\n";
+const SAMPLE_JSON: &str = "{\n  \"example\": \"value\"\n}\n";
+
+/// Edit a sealed document in place, or make a new one.
+///
+/// The plaintext is held in memory (XDG_RUNTIME_DIR or /dev/shm) for your user alone while the editor runs, and is
+/// wiped afterwards. The editor is that of SOPS_EDITOR, else EDITOR. When the edited text cannot be sealed, it is
+/// kept and the editor offered again. An editor that ends with a failure discards the edit.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  EDITOR=vim lacre edit secrets.yaml")]
+pub(crate) struct EditArgs {
+    /// The sealed document; one that is not there is made by its creation rule.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Hold the plaintext in this folder instead, which may be on a disk.
+    #[arg(long, value_name = "DIR")]
+    buffer_directory: Option<PathBuf>,
+    /// Open the document although the sops MAC does not match; this proves nothing about its content.
+    #[arg(long)]
+    ignore_mac: bool,
+    #[command(flatten, next_help_heading = "Recipients of a new document")]
+    keys: KeyArgs,
+    #[command(flatten, next_help_heading = "Selection in a new document")]
+    selectors: SelectorArgs,
+    #[command(flatten, next_help_heading = "Format")]
+    format: FormatArgs,
+}
+
+pub(crate) fn run(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
+    match args.file.exists() {
+        true => change(args, context),
+        false => create(args, context),
+    }
+}
+
+fn change(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
+    let input = files::read(Some(&args.file), args.format.filename_override.as_deref())?;
+    let format = sealing::format(&input.name, &args.format)?;
+    let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
+    let open = opening::open(&input, format, leniency, context.output)?;
+    let options = sealing::write_options(&input.name, context)?;
+    let options = WriteOptions { allow_plaintext: args.selectors.allow_plaintext, ..options };
+    let name = args.file.display().to_string();
+    edit(args, open.plaintext(), context, |text| {
+        let sealed = lacre_crypto::reencrypt(&open, text, &options)
+            .map_err(|error| CommandError::writing(&name, error))?
+            .ok_or_else(unchanged)?;
+        files::replace(&input, sealed.as_bytes(), Privacy::Shared)
+    })
+}
+
+fn create(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
+    let format = sealing::format(&args.file, &args.format)?;
+    let plan = Plan::new(&args.file, &args.keys, &args.selectors, context)?;
+    let ready = plan.ready()?;
+    let sample = match format {
+        Format::Yaml => SAMPLE_YAML,
+        Format::Json => SAMPLE_JSON,
+    };
+    let name = args.file.display().to_string();
+    edit(args, &sample.into(), context, |text| {
+        let sealed = lacre_crypto::encrypt(text, format, &plan.options(&ready))
+            .map_err(|error| CommandError::writing(&name, error))?;
+        if args.file.exists() {
+            return Err(CommandError::on(Kind::Write, &name, "appeared meanwhile; it is left as it is"));
+        }
+        files::write(&args.file, sealed.as_bytes(), Privacy::Shared)
+    })
+}
+
+/// Runs the editor on `before` until `seal` takes the result, or the person gives up.
+fn edit(
+    args: &EditArgs,
+    before: &SecretText,
+    context: &Context,
+    seal: impl Fn(&SecretText) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
+    let name: &Path = args.format.filename_override.as_deref().unwrap_or(&args.file);
+    let buffer = Buffer::new(name, before, args.buffer_directory.as_deref())?;
+    loop {
+        buffer.edit()?;
+        let sealed =
+            buffer.text().and_then(|text| if text == *before { Err(unchanged()) } else { seal(&text) });
+        buffer.check_signals()?;
+        let Err(error) = sealed else { return Ok(()) };
+        if error.kind == Kind::Unchanged {
+            return Err(error);
+        }
+        context.output.error(&error);
+        match buffer.ask(context.output, "Enter edits again, `discard` drops the edit: ")?.as_deref() {
+            Some("discard") => return Err(error),
+            Some(_) => {}
+            None => {
+                let place = buffer.keep();
+                return Err(
+                    error.hint(format!("your edit is kept in {}; delete that when done", place.display()))
+                );
+            }
+        }
+    }
+}
+
+fn unchanged() -> CommandError {
+    CommandError::new(Kind::Unchanged, "nothing was changed, so nothing is written")
+}

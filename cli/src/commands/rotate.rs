@@ -1,0 +1,190 @@
+//! `lacre rotate`: a new data key, all values sealed anew, recipients added or removed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lacre_crypto::recipient::RecipientId;
+use lacre_crypto::{OpenFile, Verdict};
+use serde_json::json;
+
+use super::Context;
+use crate::args::{AwsArgs, FormatArgs, JsonArgs, TargetArgs};
+use crate::error::CommandError;
+use crate::opening::{self, Leniency};
+use crate::recipients::{self, ReadyGroups};
+use crate::{config, delivery, files, sealing};
+
+/// Seal a document under a new data key, for the same recipients or changed ones.
+///
+/// Whoever knew the old data key cannot read what is written from now on. What they could read before stays in git
+/// history: change the secrets themselves when that matters.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  lacre rotate --in-place --rm-age age1… secrets.yaml")]
+pub(crate) struct RotateArgs {
+    /// The sealed document.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    target: TargetArgs,
+    #[command(flatten, next_help_heading = "Recipients")]
+    changes: ChangeArgs,
+    /// Take over recipients of a never sealed file that its creation rule does not name.
+    #[arg(long)]
+    accept_recipients: bool,
+    /// Open the document although the sops MAC does not match; this proves nothing about its content.
+    #[arg(long)]
+    ignore_mac: bool,
+    #[command(flatten)]
+    pub(super) script: JsonArgs,
+    #[command(flatten, next_help_heading = "Format")]
+    format: FormatArgs,
+}
+
+/// Recipients that join the first group or leave any.
+#[derive(Args, Debug, Default)]
+struct ChangeArgs {
+    /// Add these age recipients.
+    #[arg(long, value_name = "RECIPIENT,…", value_delimiter = ',')]
+    add_age: Vec<String>,
+    /// Remove these age recipients.
+    #[arg(long, value_name = "RECIPIENT,…", value_delimiter = ',')]
+    rm_age: Vec<String>,
+    /// Add these OpenPGP fingerprints.
+    #[arg(long, value_name = "FINGERPRINT,…", value_delimiter = ',')]
+    add_pgp: Vec<String>,
+    /// Remove these OpenPGP fingerprints.
+    #[arg(long, value_name = "FINGERPRINT,…", value_delimiter = ',')]
+    rm_pgp: Vec<String>,
+    /// Add these AWS KMS keys.
+    #[arg(long, value_name = "ARN,…", value_delimiter = ',')]
+    add_kms: Vec<String>,
+    /// Remove these AWS KMS keys.
+    #[arg(long, value_name = "ARN,…", value_delimiter = ',')]
+    rm_kms: Vec<String>,
+    #[command(flatten)]
+    aws: AwsArgs,
+}
+
+pub(crate) fn run(args: &RotateArgs, context: &Context) -> Result<(), CommandError> {
+    let added =
+        typed(&args.changes.add_age, &args.changes.add_pgp, &args.changes.add_kms, &args.changes.aws)?;
+    let removed = typed(&args.changes.rm_age, &args.changes.rm_pgp, &args.changes.rm_kms, &args.changes.aws)?;
+    let input = files::read(Some(&args.file), args.format.filename_override.as_deref())?;
+    let format = sealing::format(&input.name, &args.format)?;
+    let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
+    let open = opening::open(&input, format, leniency, context.output)?;
+    if open.verdict() == Verdict::NeverSealed && !args.accept_recipients {
+        refuse_strangers(&input.name, &open, context)?;
+    }
+    let name = input.name.display().to_string();
+    let groups = changed(&name, opening::groups(&open), &added, &removed)?;
+    let ready = ReadyGroups::new(&groups, open.metadata().shamir_threshold)?;
+    let options = sealing::write_options(&input.name, context)?;
+    let sealed = lacre_crypto::rotate(&open, &ready.as_groups(), &options)
+        .map_err(|error| CommandError::writing(&name, error))?;
+    delivery::sealed(&sealed, &args.target, &input, context.output)?;
+    if !args.target.in_place && args.target.output.is_none() {
+        return Ok(());
+    }
+    let value = json!({
+        "file": name, "changed": true,
+        "added": added.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "removed": removed.iter().map(ToString::to_string).collect::<Vec<_>>(),
+    });
+    context.output.done(&format!("{name}: sealed under a new data key"), &value)
+}
+
+/// `groups` with `added` in the first one and without `removed`.
+fn changed(
+    name: &str,
+    mut groups: Vec<Vec<RecipientId>>,
+    added: &[RecipientId],
+    removed: &[RecipientId],
+) -> Result<Vec<Vec<RecipientId>>, CommandError> {
+    for id in removed {
+        if !groups.iter().flatten().any(|held| same_key(held, id)) {
+            return Err(CommandError::general(format!("{name}: is not sealed for {id}")));
+        }
+        groups.iter_mut().for_each(|group| group.retain(|held| !same_key(held, id)));
+    }
+    if groups.is_empty() {
+        groups.push(Vec::new());
+    }
+    for id in added {
+        if !groups[0].contains(id) {
+            groups[0].push(id.clone());
+        }
+    }
+    if groups.iter().any(Vec::is_empty) {
+        return Err(CommandError::general(format!("{name}: a group would have no recipient left"))
+            .hint("add one with `--add-age`, `--add-pgp` or `--add-kms` in the same call"));
+    }
+    Ok(groups)
+}
+
+/// Whether both name the same key: for AWS KMS its resource name counts, whatever role reaches it.
+fn same_key(held: &RecipientId, named: &RecipientId) -> bool {
+    match (held, named) {
+        (RecipientId::AwsKms(held), RecipientId::AwsKms(named)) => held.arn == named.arn,
+        _ => held == named,
+    }
+}
+
+/// A file that was never sealed may have been given recipients by anyone: refuse those the rule does not name.
+fn refuse_strangers(name: &std::path::Path, open: &OpenFile, context: &Context) -> Result<(), CommandError> {
+    let Some(rule) = config::rule_or_none(name, context)? else {
+        return Ok(());
+    };
+    let known: Vec<&RecipientId> = rule.groups.iter().flatten().collect();
+    let groups = opening::groups(open);
+    let strangers: Vec<String> =
+        groups.iter().flatten().filter(|id| !known.contains(id)).map(ToString::to_string).collect();
+    if strangers.is_empty() {
+        return Ok(());
+    }
+    Err(CommandError::general(format!(
+        "{}: nothing proves its recipients, and {} does not name {}",
+        name.display(),
+        rule.name(),
+        strangers.join(", "),
+    ))
+    .hint("make the file's recipients those of the rule with `lacre updatekeys`")
+    .hint("or take these over with `--accept-recipients`"))
+}
+
+fn typed(
+    age: &[String],
+    pgp: &[String],
+    kms: &[String],
+    aws: &AwsArgs,
+) -> Result<Vec<RecipientId>, CommandError> {
+    recipients::typed(&crate::args::KeyArgs {
+        age: age.to_vec(),
+        pgp: pgp.to_vec(),
+        kms: kms.to_vec(),
+        aws: aws.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> RecipientId {
+        RecipientId::Age(name.to_owned())
+    }
+
+    #[test]
+    fn recipients_join_the_first_group_and_leave_any() {
+        let groups = vec![vec![id("a"), id("b")], vec![id("c"), id("d")]];
+        let result = changed("f", groups, &[id("e"), id("a")], &[id("c"), id("b")]).unwrap();
+        assert_eq!(result, [vec![id("a"), id("e")], vec![id("d")]]);
+    }
+
+    #[test]
+    fn nobody_left_and_nobody_there_are_refused() {
+        assert!(changed("f", vec![vec![id("a")]], &[], &[id("a")]).is_err());
+        assert!(changed("f", vec![vec![id("a")]], &[], &[id("b")]).is_err());
+        assert!(changed("f", vec![vec![id("a")]], &[id("b")], &[id("a")]).is_ok());
+    }
+}

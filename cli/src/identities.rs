@@ -1,0 +1,119 @@
+//! Where identities are looked for, in which order, and what was found where.
+//!
+//! The order is fixed: age from `SOPS_AGE_KEY`, `SOPS_AGE_KEY_FILE`, `SOPS_AGE_KEY_CMD` and the user's
+//! `sops/age/keys.txt`; then OpenPGP rings in `GNUPGHOME`, the `gpg` program, and AWS KMS, the latter ones only for
+//! files that name such a key. All places are read and tried together. A place that cannot be read never hides
+//! another: what it said is kept, and shown when no identity opens the file.
+
+mod age;
+#[cfg(feature = "pgp")]
+mod pgp;
+
+use lacre_crypto::error::NoKeyError;
+use lacre_crypto::recipient::{Identity, RecipientId};
+
+use crate::error::{CommandError, Kind};
+
+pub(crate) use age::default_file as default_age_file;
+#[cfg(feature = "pgp")]
+pub(crate) use pgp::{gpg_program, public_rings};
+
+/// How long a remote key service may take to answer.
+#[cfg(feature = "aws")]
+const REMOTE_DEADLINE: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// What this user holds, as far as a file's recipients ask for it.
+#[derive(Default)]
+pub(crate) struct Keyring {
+    identities: Vec<Box<dyn Identity>>,
+    places: Vec<Place>,
+}
+
+/// A place that was looked at.
+struct Place {
+    name: String,
+    outcome: String,
+}
+
+impl Keyring {
+    /// Looks in all places for identities that may open one of `wanted`.
+    pub(crate) fn gather(wanted: &[RecipientId]) -> Self {
+        let mut keyring = Self::default();
+        age::gather(wanted, &mut keyring);
+        if wanted.iter().any(|id| matches!(id, RecipientId::Pgp(_))) {
+            #[cfg(feature = "pgp")]
+            pgp::gather(&mut keyring);
+            #[cfg(not(feature = "pgp"))]
+            keyring.note("pgp", "this build has no OpenPGP");
+        }
+        if wanted.iter().any(|id| matches!(id, RecipientId::AwsKms(_))) {
+            #[cfg(feature = "aws")]
+            keyring.add_aws();
+            #[cfg(not(feature = "aws"))]
+            keyring.note("kms", "this build has no AWS KMS");
+        }
+        keyring
+    }
+
+    /// The identities as the crypto crate takes them.
+    pub(crate) fn as_refs(&self) -> Vec<&dyn Identity> {
+        self.identities.iter().map(AsRef::as_ref).collect()
+    }
+
+    /// Why none of them opened the file called `name`, with everything that helps to find out.
+    pub(crate) fn explain(&self, name: &str, failure: &NoKeyError) -> CommandError {
+        let mut text = format!("{name}: no identity here opens it");
+        section(&mut text, "sealed for", failure.wanted.iter().map(ToString::to_string));
+        section(&mut text, "identities found", failure.held.iter().cloned());
+        let places = self.places.iter().map(|place| format!("{}: {}", place.name, place.outcome));
+        section(&mut text, "looked in", places);
+        let attempts = failure.attempts.iter().map(|tried| format!("{}: {}", tried.recipient, tried.reason));
+        section(&mut text, "attempts", attempts);
+        CommandError::new(Kind::NoKey, text)
+            .hint("point SOPS_AGE_KEY_FILE at the key file of one of these recipients, or log in to their key service")
+            .hint("or ask someone who can open it to add your recipient to .sops.yaml and run `lacre updatekeys`")
+    }
+
+    fn note(&mut self, name: impl Into<String>, outcome: impl Into<String>) {
+        self.places.push(Place { name: name.into(), outcome: outcome.into() });
+    }
+
+    fn add(&mut self, name: impl Into<String>, found: Vec<Box<dyn Identity>>) {
+        let outcome = match found.len() {
+            1 => "1 identity".to_owned(),
+            count => format!("{count} identities"),
+        };
+        self.note(name, outcome);
+        self.identities.extend(found);
+    }
+
+    #[cfg(feature = "aws")]
+    fn add_aws(&mut self) {
+        let identity = lacre_crypto::recipient::aws_kms::AwsKmsIdentity::new(aws_context());
+        self.add("AWS credentials of the environment", vec![Box::new(identity)]);
+    }
+}
+
+/// AWS as the environment configures it, `AWS_ENDPOINT_URL` included. A person runs this, so roles and profiles
+/// that a file names are followed.
+#[cfg(feature = "aws")]
+pub(crate) fn aws_context() -> lacre_crypto::recipient::aws_kms::AwsContext {
+    use lacre_crypto::recipient::aws_kms::{AwsContext, AwsCredentials};
+    AwsContext {
+        endpoint: None,
+        credentials: AwsCredentials::Environment,
+        deadline: REMOTE_DEADLINE,
+        allow_role_and_profile: true,
+    }
+}
+
+fn section(text: &mut String, title: &str, lines: impl Iterator<Item = String>) {
+    let lines: Vec<String> = lines.collect();
+    *text += &format!("\n  {title}:");
+    if lines.is_empty() {
+        *text += " none";
+    }
+    for line in lines {
+        *text += &format!("\n    {}", line.trim_end().replace('\n', "\n      "));
+    }
+}

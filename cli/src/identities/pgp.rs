@@ -1,0 +1,59 @@
+//! OpenPGP keys of the user: rings in `GNUPGHOME` in process, then whatever the `gpg` program can reach.
+//!
+//! Current GnuPG keeps secret keys in its agent, so `secring.gpg` exists only where someone exported one there, or
+//! on machines that came from GnuPG 1. sops tries the same two files first.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::PathBuf;
+
+use lacre_crypto::SecretBytes;
+use lacre_crypto::recipient::pgp::{GpgProgram, read_secret_keys};
+use lacre_crypto::recipient::{Identity, KEY_FILE_BYTES_MAX};
+
+use super::Keyring;
+use crate::files;
+
+/// Adds the secret ring, if there is one, and the program.
+pub(super) fn gather(keyring: &mut Keyring) {
+    if let Some(ring) = home().map(|home| home.join("secring.gpg")).filter(|ring| ring.exists()) {
+        let name = ring.display().to_string();
+        let keys = read(&ring).and_then(|bytes| read_secret_keys(&bytes).map_err(|error| error.to_string()));
+        match keys {
+            Ok(keys) => {
+                keyring.add(name, keys.into_iter().map(|key| Box::new(key) as Box<dyn Identity>).collect());
+            }
+            Err(reason) => keyring.note(name, reason),
+        }
+    }
+    let program = gpg_program();
+    let name = format!("the program {}", program.program.display());
+    keyring.add(name, vec![Box::new(program)]);
+}
+
+/// The program that holds secret keys: `SOPS_GPG_EXEC`, else `gpg`.
+pub(crate) fn gpg_program() -> GpgProgram {
+    let program = variable("SOPS_GPG_EXEC").unwrap_or_else(|| "gpg".into()).into();
+    GpgProgram { program, home: variable("GNUPGHOME").map(PathBuf::from) }
+}
+
+/// Rings of public keys that can be read in process.
+pub(crate) fn public_rings() -> Vec<Vec<u8>> {
+    let ring = home().map(|home| home.join("pubring.gpg")).filter(|ring| ring.exists());
+    ring.and_then(|ring| read(&ring).ok()).map(|bytes| bytes.expose_secret().to_vec()).into_iter().collect()
+}
+
+fn home() -> Option<PathBuf> {
+    let default = || Some(PathBuf::from(variable("HOME")?).join(".gnupg"));
+    variable("GNUPGHOME").map(PathBuf::from).or_else(default)
+}
+
+fn read(path: &PathBuf) -> Result<SecretBytes, String> {
+    File::open(path)
+        .and_then(|file| files::read_bounded(file, KEY_FILE_BYTES_MAX as u64))
+        .map_err(|error| files::plain_words(&error))
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}

@@ -1,0 +1,50 @@
+//! From a sealed file's text to an open one: read it, find an identity, open and verify it, pass on its warnings.
+
+use lacre_crypto::recipient::RecipientId;
+use lacre_crypto::{Format, OpenFile, OpenOptions, SealedFile};
+
+use crate::error::CommandError;
+use crate::files::Input;
+use crate::identities::Keyring;
+use crate::output::Output;
+
+/// What to do about a document whose authentication is missing or wrong.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Leniency {
+    /// Skip the comparison of the sops MAC.
+    pub(crate) ignore_mac: bool,
+    /// Warn about a seal that was removed, where opening would refuse.
+    pub(crate) accept_removed_seal: bool,
+}
+
+/// Opens the sealed document in `input`.
+pub(crate) fn open(
+    input: &Input,
+    format: Format,
+    leniency: Leniency,
+    output: Output,
+) -> Result<OpenFile, CommandError> {
+    let name = input.name.display().to_string();
+    let sealed = SealedFile::read(input.text.expose_secret(), format)
+        .map_err(|error| CommandError::opening(&name, error))?;
+    let keyring = Keyring::gather(&recipients(&sealed));
+    let key = sealed.unwrap_key(&keyring.as_refs()).map_err(|error| keyring.explain(&name, &error))?;
+    let options =
+        OpenOptions { ignore_mac: leniency.ignore_mac, accept_removed_seal: leniency.accept_removed_seal };
+    let open = sealed.open(key, &options).map_err(|error| CommandError::opening(&name, error))?;
+    open.warnings().iter().for_each(|warning| output.warn(&format!("{name}: {warning}")));
+    Ok(open)
+}
+
+/// Everyone the file is sealed for.
+fn recipients(sealed: &SealedFile) -> Vec<RecipientId> {
+    sealed.metadata().groups.iter().flatten().map(|wrapped| wrapped.recipient.clone()).collect()
+}
+
+/// For whom an open file is sealed, group by group.
+pub(crate) fn groups(open: &OpenFile) -> Vec<Vec<RecipientId>> {
+    let ids = |group: &Vec<lacre_crypto::recipient::WrappedKey>| {
+        group.iter().map(|key| key.recipient.clone()).collect()
+    };
+    open.metadata().groups.iter().map(ids).collect()
+}

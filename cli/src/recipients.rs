@@ -1,0 +1,200 @@
+//! From what a person or a rule names to recipients that can wrap a key.
+//!
+//! A recipient is first read as its [`RecipientId`], public and comparable; only when a file is about to be written
+//! are the ids turned into something that wraps, since that may call `gpg` or a key service.
+
+use std::collections::BTreeMap;
+
+use lacre_crypto::Groups;
+use lacre_crypto::recipient::age::AgeRecipient;
+use lacre_crypto::recipient::{AwsKmsKey, Recipient, RecipientId};
+
+use crate::args::{AwsArgs, KeyArgs};
+use crate::error::{CommandError, Kind};
+
+/// Recipients that can wrap, group by group.
+pub(crate) struct ReadyGroups {
+    groups: Vec<Vec<Box<dyn Recipient>>>,
+    threshold: Option<usize>,
+}
+
+impl ReadyGroups {
+    /// Makes each id ready to wrap. The first that cannot be used is an error that names it.
+    pub(crate) fn new(groups: &[Vec<RecipientId>], threshold: Option<usize>) -> Result<Self, CommandError> {
+        let group = |ids: &Vec<RecipientId>| ids.iter().map(build).collect::<Result<_, _>>();
+        let groups = groups.iter().map(group).collect::<Result<_, _>>()?;
+        Ok(Self { groups, threshold })
+    }
+
+    /// The groups as the crypto crate takes them.
+    pub(crate) fn as_groups(&self) -> Groups<'_> {
+        let groups = self.groups.iter().map(|group| group.iter().map(AsRef::as_ref).collect()).collect();
+        Groups { groups, threshold: self.threshold }
+    }
+}
+
+/// The words of a list with commas, as sops writes recipients on one line.
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
+/// The recipients that a command line names, as one group; none when it names none.
+pub(crate) fn typed(keys: &KeyArgs) -> Result<Vec<RecipientId>, CommandError> {
+    let mut group = Vec::new();
+    for word in keys.age.iter().flat_map(|text| words(text)) {
+        group.push(parse_age(word)?);
+    }
+    for word in keys.pgp.iter().flat_map(|text| words(text)) {
+        group.push(parse_pgp(word)?);
+    }
+    for word in keys.kms.iter().flat_map(|text| words(text)) {
+        group.push(parse_typed_kms(word, &keys.aws)?);
+    }
+    let mut kept: Vec<RecipientId> = Vec::with_capacity(group.len());
+    group.into_iter().for_each(|id| {
+        if !kept.contains(&id) {
+            kept.push(id);
+        }
+    });
+    Ok(kept)
+}
+
+/// An age recipient, checked as far as its text goes.
+pub(crate) fn parse_age(word: &str) -> Result<RecipientId, CommandError> {
+    AgeRecipient::parse(word).map(|recipient| recipient.id()).map_err(|error| {
+        CommandError::general(format!("age recipient: {error}"))
+            .hint("an age recipient begins with `age1`; `lacre keygen` prints that of a new key")
+    })
+}
+
+/// An OpenPGP fingerprint, without its spaces and in upper case.
+pub(crate) fn parse_pgp(word: &str) -> Result<RecipientId, CommandError> {
+    let fingerprint: String = word.chars().filter(|character| !character.is_whitespace()).collect();
+    let digits = fingerprint.strip_prefix("0x").unwrap_or(&fingerprint);
+    if !matches!(digits.len(), 40 | 64) || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(CommandError::general(format!("pgp recipient `{word}`: not a fingerprint of 40 digits"))
+            .hint("`gpg --list-keys --fingerprint` shows fingerprints"));
+    }
+    Ok(RecipientId::Pgp(digits.to_ascii_uppercase()))
+}
+
+/// An AWS KMS key from the command line, with its encryption context.
+pub(crate) fn parse_typed_kms(word: &str, aws: &AwsArgs) -> Result<RecipientId, CommandError> {
+    let profile = aws.aws_profile.as_deref().unwrap_or_default();
+    parse_kms(word, aws.encryption_context.as_deref(), profile)
+}
+
+/// An AWS KMS key: `ARN` or `ARN+ROLE-ARN`.
+pub(crate) fn parse_kms(
+    word: &str,
+    context: Option<&str>,
+    profile: &str,
+) -> Result<RecipientId, CommandError> {
+    let (arn, role) = match word.split_once("+arn:") {
+        Some((arn, role)) => (arn, Some(format!("arn:{role}"))),
+        None => (word, None),
+    };
+    let region = arn.split(':').nth(3).unwrap_or_default();
+    if !arn.starts_with("arn:aws") || region.is_empty() {
+        return Err(CommandError::general(format!("kms recipient `{word}`: not an Amazon resource name"))
+            .hint(
+                "one looks like `arn:aws:kms:eu-west-1:111122223333:key/…`, an alias like `…:alias/NAME`",
+            ));
+    }
+    let context = context.map_or_else(|| Ok(BTreeMap::new()), parse_context)?;
+    Ok(RecipientId::AwsKms(AwsKmsKey { arn: arn.to_owned(), role, context, profile: profile.to_owned() }))
+}
+
+fn parse_context(text: &str) -> Result<BTreeMap<String, String>, CommandError> {
+    let pair = |word: &str| match word.split_once(':') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(CommandError::new(
+            Kind::BadEncryptionContext,
+            "the encryption context is no list of KEY:VALUE",
+        )
+        .hint("write it as `--encryption-context team:shop,stage:prod`")),
+    };
+    words(text).map(pair).collect()
+}
+
+fn build(id: &RecipientId) -> Result<Box<dyn Recipient>, CommandError> {
+    match id {
+        RecipientId::Age(text) => match AgeRecipient::parse(text) {
+            Ok(recipient) => Ok(Box::new(recipient)),
+            Err(error) => Err(CommandError::general(format!("{id}: {error}"))),
+        },
+        RecipientId::AwsKms(key) => build_kms(key),
+        RecipientId::Other { .. } => {
+            Err(CommandError::general(format!("{id}: this build cannot seal for it"))
+                .hint("remove it with `--rm-…` or `lacre updatekeys`, or write the file with stock sops"))
+        }
+        RecipientId::Pgp(fingerprint) => build_pgp(fingerprint),
+    }
+}
+
+#[cfg(feature = "aws")]
+fn build_kms(key: &AwsKmsKey) -> Result<Box<dyn Recipient>, CommandError> {
+    let context = crate::identities::aws_context();
+    match lacre_crypto::recipient::aws_kms::AwsKmsRecipient::new(key.clone(), context) {
+        Ok(recipient) => Ok(Box::new(recipient)),
+        Err(error) => Err(CommandError::general(format!("kms {}: {error}", key.arn))),
+    }
+}
+
+#[cfg(not(feature = "aws"))]
+fn build_kms(key: &AwsKmsKey) -> Result<Box<dyn Recipient>, CommandError> {
+    Err(CommandError::general(format!("kms {}: this build has no AWS KMS", key.arn)))
+}
+
+/// In process when a ring of public keys has it, else through `gpg`.
+#[cfg(feature = "pgp")]
+fn build_pgp(fingerprint: &str) -> Result<Box<dyn Recipient>, CommandError> {
+    use lacre_crypto::recipient::pgp::PgpRecipient;
+    for ring in crate::identities::public_rings() {
+        if let Ok(recipient) = PgpRecipient::find(fingerprint, &ring) {
+            return Ok(Box::new(recipient));
+        }
+    }
+    match PgpRecipient::from_gpg(fingerprint, &crate::identities::gpg_program()) {
+        Ok(recipient) => Ok(Box::new(recipient)),
+        Err(error) => Err(CommandError::general(format!("pgp {fingerprint}: {error}"))
+            .hint("import the public key with `gpg --import`")),
+    }
+}
+
+#[cfg(not(feature = "pgp"))]
+fn build_pgp(fingerprint: &str) -> Result<Box<dyn Recipient>, CommandError> {
+    Err(CommandError::general(format!("pgp {fingerprint}: this build has no OpenPGP")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "arn:aws:kms:eu-west-1:111122223333:key/k";
+
+    #[test]
+    fn kms_keys_take_a_role_and_a_context() {
+        let id = parse_kms(&format!("{KEY}+arn:aws:iam::1:role/r"), Some("a:b,c:d:e"), "ops").unwrap();
+        let RecipientId::AwsKms(key) = id else { panic!("another kind") };
+        assert_eq!((key.arn.as_str(), key.role.as_deref()), (KEY, Some("arn:aws:iam::1:role/r")));
+        assert_eq!((key.context["c"].as_str(), key.profile.as_str()), ("d:e", "ops"));
+    }
+
+    #[test]
+    fn what_is_no_recipient_is_refused() {
+        assert!(parse_kms("arn:aws:kms", None, "").is_err());
+        assert!(parse_kms("alias/x", None, "").is_err());
+        assert!(parse_pgp("ABCD").is_err() && parse_pgp(&"g".repeat(40)).is_err());
+        assert_eq!(parse_kms(KEY, Some("x"), "").unwrap_err().kind, Kind::BadEncryptionContext);
+    }
+
+    #[test]
+    fn fingerprints_lose_their_spaces() {
+        let spaced = "0123 4567 89ab cdef 0123  4567 89ab cdef 0123 4567";
+        assert_eq!(
+            parse_pgp(spaced).unwrap(),
+            RecipientId::Pgp("0123456789ABCDEF0123456789ABCDEF01234567".into())
+        );
+    }
+}

@@ -1,0 +1,154 @@
+//! How a new file is to be sealed: what was typed, completed by the rule the file falls under.
+//!
+//! Keys that are typed replace the rule's keys; a selector that is typed replaces the rule's selector. (Stock sops
+//! merges selectors field by field, so that a typed suffix and a rule's pattern collide.)
+
+use std::path::Path;
+
+use lacre_crypto::recipient::RecipientId;
+use lacre_crypto::{EncryptOptions, Format, Selector, SelectorKind, Timestamp, WriteOptions};
+
+use crate::args::{FormatArgs, KeyArgs, SelectorArgs};
+use crate::commands::Context;
+use crate::config::{self, Rule};
+use crate::error::{CommandError, Kind};
+use crate::recipients::{self, ReadyGroups};
+
+/// Everything that sealing a new file needs, public parts only.
+pub(crate) struct Plan {
+    pub(crate) groups: Vec<Vec<RecipientId>>,
+    pub(crate) shamir_threshold: Option<usize>,
+    pub(crate) selector: Selector,
+    pub(crate) mac_only_encrypted: bool,
+    pub(crate) seal: bool,
+    pub(crate) allow_plaintext: bool,
+}
+
+impl Plan {
+    /// The plan for the file called `name`.
+    pub(crate) fn new(
+        name: &Path,
+        keys: &KeyArgs,
+        selectors: &SelectorArgs,
+        context: &Context,
+    ) -> Result<Self, CommandError> {
+        let typed = recipients::typed(keys)?;
+        let typed_selector = typed_selector(selectors)?;
+        let rule = rule(name, typed.is_empty(), context)?;
+        let (groups, shamir_threshold, selector, mac_only_encrypted, seal) = match rule {
+            Some(rule) => {
+                let (groups, threshold) = match typed.is_empty() {
+                    true => (rule.groups, rule.shamir_threshold),
+                    false => (vec![typed], None),
+                };
+                (groups, threshold, rule.selector, rule.mac_only_encrypted, rule.seal)
+            }
+            None => (vec![typed], None, None, false, true),
+        };
+        Ok(Self {
+            groups,
+            shamir_threshold,
+            selector: typed_selector.or(selector).unwrap_or_default(),
+            mac_only_encrypted: mac_only_encrypted || selectors.mac_only_encrypted,
+            seal,
+            allow_plaintext: selectors.allow_plaintext,
+        })
+    }
+
+    /// The recipients, ready to wrap.
+    pub(crate) fn ready(&self) -> Result<ReadyGroups, CommandError> {
+        ReadyGroups::new(&self.groups, self.shamir_threshold)
+    }
+
+    /// The plan as the crypto crate takes it, with what [`Plan::ready`] made.
+    pub(crate) fn options<'a>(&self, ready: &'a ReadyGroups) -> EncryptOptions<'a> {
+        EncryptOptions {
+            groups: ready.as_groups(),
+            selector: self.selector.clone(),
+            mac_only_encrypted: self.mac_only_encrypted,
+            bind: None,
+            write: WriteOptions {
+                now: Timestamp::now(),
+                seal: self.seal,
+                allow_plaintext: self.allow_plaintext,
+            },
+        }
+    }
+}
+
+/// How the sealed file called `name` is written again: with a seal, unless its rule says otherwise.
+pub(crate) fn write_options(name: &Path, context: &Context) -> Result<WriteOptions, CommandError> {
+    let seal = config::rule_or_none(name, context)?.is_none_or(|rule| rule.seal);
+    Ok(WriteOptions { now: Timestamp::now(), seal, allow_plaintext: true })
+}
+
+/// The rule for `name`. Typed keys can do without one.
+fn rule(name: &Path, needed: bool, context: &Context) -> Result<Option<Rule>, CommandError> {
+    if !needed {
+        return config::rule_or_none(name, context);
+    }
+    let rule = config::rule_required(name, context)?;
+    if rule.groups.is_empty() {
+        return Err(CommandError::general(format!("{}: names no key", rule.name()))
+            .hint("add `age: age1…` to the rule, or give keys with `--age`, `--pgp` or `--kms`"));
+    }
+    Ok(Some(rule))
+}
+
+/// The selector that was typed, if any.
+fn typed_selector(typed: &SelectorArgs) -> Result<Option<Selector>, CommandError> {
+    one_selector(&[
+        (SelectorKind::UnencryptedSuffix, &typed.unencrypted_suffix),
+        (SelectorKind::EncryptedSuffix, &typed.encrypted_suffix),
+        (SelectorKind::UnencryptedRegex, &typed.unencrypted_regex),
+        (SelectorKind::EncryptedRegex, &typed.encrypted_regex),
+        (SelectorKind::UnencryptedCommentRegex, &typed.unencrypted_comment_regex),
+        (SelectorKind::EncryptedCommentRegex, &typed.encrypted_comment_regex),
+    ])
+}
+
+/// The one selector among `given`, of which sops allows a single one. Empty ones count as absent, as there.
+pub(crate) fn one_selector(
+    given: &[(SelectorKind, &Option<String>)],
+) -> Result<Option<Selector>, CommandError> {
+    let mut present = given
+        .iter()
+        .filter_map(|(kind, text)| text.as_deref().filter(|text| !text.is_empty()).map(|text| (*kind, text)));
+    let Some((kind, text)) = present.next() else {
+        return Ok(None);
+    };
+    if present.next().is_some() {
+        return Err(CommandError::new(Kind::ConflictingFlags, "more than one selector is given")
+            .hint("keep one of the suffix, regex and comment-regex selectors"));
+    }
+    Selector::new(kind, text).map(Some).map_err(|error| {
+        CommandError::general(format!("the selector cannot be used: {error}"))
+            .hint("patterns are those of Go's regexp package, without look-around")
+    })
+}
+
+/// The format of the file called `name`, unless a flag says it.
+pub(crate) fn format(name: &Path, typed: &FormatArgs) -> Result<Format, CommandError> {
+    let word = |word: &Option<String>, flag: &str| match word {
+        None => Ok(None),
+        Some(word) => Format::from_word(word).map(Some).ok_or_else(|| {
+            CommandError::new(Kind::Read, format!("{flag} {word}: no format that this build knows"))
+                .hint("formats are `yaml` and `json`")
+        }),
+    };
+    let (input, output) =
+        (word(&typed.input_type, "--input-type")?, word(&typed.output_type, "--output-type")?);
+    let named = || Format::from_file_name(&name.to_string_lossy());
+    let format = input.or_else(named).ok_or_else(|| {
+        CommandError::on(Kind::Read, name.display(), "its name does not tell its format")
+            .hint("say it with `--input-type yaml` or `--input-type json`")
+    })?;
+    if output.is_some_and(|output| output != format) {
+        return Err(CommandError::new(
+            Kind::ConflictingFlags,
+            "a document is written in the format it is read in",
+        )
+        .hint("leave `--output-type` out"));
+    }
+    Ok(format)
+}

@@ -1,0 +1,79 @@
+//! With the real peers: what one tool seals, the other opens, by keys found where both look for them.
+
+use crate::sandbox::{self, Sandbox};
+use xtask::peers::gpg::{Algorithm, Gpg};
+use xtask::peers::moto::Moto;
+use xtask::peers::sops::Sops;
+use xtask::process::Tool;
+
+const PLAIN: &str = "# a comment\nuser: admin\nport: 5432\nlist:\n    - x\n    - true\n";
+
+/// Seals with `lacre` and opens with every sops, then the reverse. `recipient` is the flag with its value.
+fn both_ways(recipient: &[&str], environment: &[(&str, String)]) {
+    let sandbox = Sandbox::new();
+    sandbox.write("plain.yaml", PLAIN);
+    let lacre = |words: &[&str]| {
+        let mut command = sandbox.command(sandbox::lacre());
+        let output = command.envs(environment.iter().cloned()).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    lacre(&[&["encrypt", "--output", "ours.yaml"], recipient, &["plain.yaml"]].concat());
+    for sops in Sops::all().unwrap() {
+        let tool = |words: &[&str]| {
+            let tool: Tool =
+                environment.iter().fold(sops.tool(), |tool, (name, value)| tool.env(name, value));
+            let key = sandbox::key_file("ops");
+            let tool = tool.env("SOPS_AGE_KEY_FILE", key).env("HOME", sandbox.home()).dir(sandbox.work());
+            String::from_utf8(tool.args(words).run().unwrap().success().unwrap()).unwrap()
+        };
+        let opened = tool(&["decrypt", "ours.yaml"]);
+        assert!(opened.contains("port: 5432") && opened.contains("- true"), "{}: {opened}", sops.version());
+        sandbox.write("theirs.yaml", &tool(&[&["encrypt"], recipient, &["plain.yaml"]].concat()));
+        assert_eq!(lacre(&["decrypt", "theirs.yaml"]), PLAIN, "sealed by sops {}", sops.version());
+    }
+    lacre(&["rotate", "--in-place", "ours.yaml"]);
+    assert_eq!(lacre(&["decrypt", "ours.yaml"]), PLAIN);
+}
+
+#[test]
+fn age() {
+    both_ways(&["--age", &sandbox::recipient("ops")], &[]);
+}
+
+#[test]
+fn pgp_through_the_program() {
+    let gpg = Gpg::new().unwrap();
+    let fingerprint = gpg.generate("ops <ops@example.org>", Algorithm::Curve25519).unwrap();
+    both_ways(&["--pgp", &fingerprint], &[("GNUPGHOME", gpg.home().display().to_string())]);
+}
+
+#[test]
+fn aws_kms() {
+    let moto = Moto::shared().unwrap();
+    let arn = moto.create_key().unwrap();
+    let environment: Vec<(&str, String)> = moto.environment().into_iter().collect();
+    both_ways(&["--kms", &arn], &environment);
+    both_ways(&["--kms", &arn, "--encryption-context", "team:shop"], &environment);
+}
+
+#[test]
+fn stock_sops_drops_the_seal_and_reseal_puts_it_back() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.yaml", "a: b\n");
+    sandbox.lacre_ok(&["encrypt", "--in-place", "--age", &sandbox::recipient("ops"), "a.yaml"]);
+    for sops in Sops::all().unwrap() {
+        let tool = sops.tool().env("SOPS_AGE_KEY_FILE", sandbox::key_file("ops")).dir(sandbox.work());
+        tool.args(["set", "a.yaml", r#"["a"]"#, &format!("{:?}", sops.version())])
+            .run()
+            .unwrap()
+            .success()
+            .unwrap();
+        let before = sandbox.read("a.yaml");
+        assert!(!before.contains("    lacre: ENC["), "sops {} kept the seal", sops.version());
+        assert!(sandbox.lacre(&["decrypt", "a.yaml"]).status.success(), "a file of sops opens by its MAC");
+        sandbox.lacre_ok(&["reseal", "a.yaml"]);
+        assert!(sandbox.read("a.yaml").contains("    lacre: ENC["));
+        assert_eq!(sandbox.lacre_ok(&["decrypt", "a.yaml"]), format!("a: {}\n", sops.version()));
+    }
+}

@@ -1,0 +1,12 @@
+//! Tests of the command as its users meet it: the real binary, real files, a real git, real peers.
+
+#![allow(clippy::unwrap_used, reason = "all of this is tests: what cannot go on panics where it stands")]
+
+mod canary;
+mod cases;
+mod docs;
+mod editor;
+mod files;
+mod git;
+mod interop;
+mod sandbox;
