@@ -1,0 +1,3 @@
+//! Against the real peers, which `cargo xtask peers` installs. One binary: components are shared.
+
+mod recipients;
