@@ -17,7 +17,8 @@ pub(crate) fn check(
     sealed: &[Option<String>],
     mac_only_encrypted: bool,
 ) -> Result<(), ParseError> {
-    let clear = || document.leaves.iter().zip(sealed).filter(|(_, sealed)| sealed.is_none()).map(|(leaf, _)| leaf);
+    let clear =
+        || document.leaves.iter().zip(sealed).filter(|(_, sealed)| sealed.is_none()).map(|(leaf, _)| leaf);
     check_line_separators(text, document, sealed)?;
     match document.format {
         Format::Json if !mac_only_encrypted => clear().try_for_each(|leaf| check_integer(text, leaf)),
@@ -31,9 +32,18 @@ pub(crate) fn check(
 }
 
 /// U+0085, U+2028 and U+2029 end a line for some readers: what looks like a comment here hides a key there.
-fn check_line_separators(text: &str, document: &Document, sealed: &[Option<String>]) -> Result<(), ParseError> {
-    let mut sites = document.leaves.iter().zip(sealed).filter_map(|(leaf, sealed)| sealed.as_ref().and(leaf.site.as_ref()));
-    let separators = text.char_indices().filter(|(_, next)| matches!(next, '\u{85}' | '\u{2028}' | '\u{2029}'));
+fn check_line_separators(
+    text: &str,
+    document: &Document,
+    sealed: &[Option<String>],
+) -> Result<(), ParseError> {
+    let mut sites = document
+        .leaves
+        .iter()
+        .zip(sealed)
+        .filter_map(|(leaf, sealed)| sealed.as_ref().and(leaf.site.as_ref()));
+    let separators =
+        text.char_indices().filter(|(_, next)| matches!(next, '\u{85}' | '\u{2028}' | '\u{2029}'));
     let mut places: Vec<_> = sites.by_ref().map(|site| site.outer.clone()).collect();
     places.sort_by_key(|place| place.start);
     for (offset, _) in separators {
@@ -64,7 +74,9 @@ fn check_integer(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
 /// Escapes that yaml.v3 does not know stop every stock reader.
 fn check_escapes(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
     match &leaf.site {
-        Some(site) if matches!(site.style, Style::Double { .. }) => check_quoted(text, site.inner.start, site.inner.end),
+        Some(site) if matches!(site.style, Style::Double { .. }) => {
+            check_quoted(text, site.inner.start, site.inner.end)
+        }
         _ => Ok(()),
     }
 }
@@ -87,8 +99,10 @@ fn check_quoted(text: &str, start: usize, end: usize) -> Result<(), ParseError> 
     let mut rest = written;
     while let Some(found) = rest.find('\\') {
         let escape = &rest[found + 1..];
-        let is_surrogate = escape.starts_with("ud") && escape[2..].starts_with(|next: char| "89abcdefABCDEF".contains(next))
-            || escape.starts_with("uD") && escape[2..].starts_with(|next: char| "89abcdefABCDEF".contains(next));
+        let is_surrogate = escape.starts_with("ud")
+            && escape[2..].starts_with(|next: char| "89abcdefABCDEF".contains(next))
+            || escape.starts_with("uD")
+                && escape[2..].starts_with(|next: char| "89abcdefABCDEF".contains(next));
         if escape.starts_with('/') || is_surrogate {
             let reason = "other YAML readers refuse the escapes \\/ and \\ud800 to \\udfff: write the character itself";
             return Err(ParseError::at(text, start + written.len() - escape.len() - 1, reason));
@@ -104,7 +118,11 @@ fn check_last_line(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
     let is_block = matches!(site.style, Style::Folded(_) | Style::Literal(_));
     let is_last = site.outer.end == text.len() && !text.ends_with('\n');
     match is_block && is_last && !leaf.value.bytes().is_empty() {
-        true => Err(ParseError::at(text, site.outer.start, "the text ends inside a block scalar: add a final line break")),
+        true => Err(ParseError::at(
+            text,
+            site.outer.start,
+            "the text ends inside a block scalar: add a final line break",
+        )),
         false => Ok(()),
     }
 }

@@ -68,7 +68,12 @@ impl ValueCipher {
             }
             _ => {
                 let nonce = Nonce::<Accepted>::try_from(sealed.nonce.as_slice()).ok()?;
-                self.accepted.decrypt_inout_detached(&nonce, associated_data, data.as_mut_slice().into(), &tag)
+                self.accepted.decrypt_inout_detached(
+                    &nonce,
+                    associated_data,
+                    data.as_mut_slice().into(),
+                    &tag,
+                )
             }
         };
         opened.ok().map(|()| SecretBytes::new(data))

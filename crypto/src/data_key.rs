@@ -1,7 +1,9 @@
 //! A file's data key: wrapped for each recipient, or one share of it for each group of them, and recovered.
 
 use crate::error::{Attempt, EncryptError, NoKeyError};
-use crate::recipient::{Effort, Identity, Recipient, RecipientId, UnwrapFailure, WRAPPED_KEY_BYTES_MAX, WrappedKey};
+use crate::recipient::{
+    Effort, Identity, Recipient, RecipientId, UnwrapFailure, WRAPPED_KEY_BYTES_MAX, WrappedKey,
+};
 use crate::secret::{DATA_KEY_BYTES, DataKey, SecretBytes};
 use crate::shamir;
 use crate::timestamp;
@@ -35,12 +37,15 @@ impl<'a> Groups<'a> {
             return Err(EncryptError::NoRecipient);
         }
         if self.groups.iter().map(Vec::len).sum::<usize>() > crate::metadata::RECIPIENTS_MAX {
-            return Err(EncryptError::Limit(format!("more than {} recipients", crate::metadata::RECIPIENTS_MAX)));
+            return Err(EncryptError::Limit(format!(
+                "more than {} recipients",
+                crate::metadata::RECIPIENTS_MAX
+            )));
         }
         match self.effective_threshold() {
-            Some(threshold) if !(2..=self.groups.len()).contains(&threshold) => {
-                Err(EncryptError::Limit(format!("the threshold must be within 2 and {} groups", self.groups.len())))
-            }
+            Some(threshold) if !(2..=self.groups.len()).contains(&threshold) => Err(EncryptError::Limit(
+                format!("the threshold must be within 2 and {} groups", self.groups.len()),
+            )),
             _ => Ok(()),
         }
     }

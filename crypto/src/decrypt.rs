@@ -60,7 +60,8 @@ impl SealedFile {
         let metadata = Metadata::read(&block).map_err(DecryptError::Metadata)?;
         for other in 1..document.tree.documents.len() {
             let Some(entry) = document.tree.root_entry(other, BLOCK_KEY) else { continue };
-            let stock = Metadata::read(&document.tree.plain(entry.value, false)).map_err(DecryptError::Metadata)?;
+            let stock =
+                Metadata::read(&document.tree.plain(entry.value, false)).map_err(DecryptError::Metadata)?;
             if metadata.seal.is_some() && stock.stock_block() != metadata.stock_block() {
                 let reason = format!("that of document {} differs from the first", other + 1);
                 return Err(DecryptError::Metadata(reason));
@@ -97,7 +98,9 @@ impl SealedFile {
         let plaintext = restore::text(&self, &opened.values, source)?;
         let mut warnings = opened.warnings;
         if verdict == Verdict::Removed {
-            warnings.push("the seal was removed: another tool rewrote the sops block, or someone stripped it".into());
+            warnings.push(
+                "the seal was removed: another tool rewrote the sops block, or someone stripped it".into(),
+            );
         }
         Ok(OpenFile { sealed: self, key, values: opened.values, claims, verdict, warnings, plaintext })
     }
@@ -137,7 +140,8 @@ impl SealedFile {
         let mut hasher = MacHasher::new(self.metadata.mac_only_encrypted);
         for (index, value) in opened.values.iter().enumerate() {
             let counts = opened.sealed[index] || !self.metadata.mac_only_encrypted;
-            if counts && !self.document.leaves[index].is_comment() && value.kind() != Some(ValueType::Comment) {
+            if counts && !self.document.leaves[index].is_comment() && value.kind() != Some(ValueType::Comment)
+            {
                 hasher.add(value.bytes());
             }
         }
@@ -163,7 +167,9 @@ impl SealedFile {
             return Err(bad("it was made for another kind of document".to_owned()));
         }
         if claims.meta != digest::meta(&self.metadata.stock_block()) {
-            return Err(bad("the sops block was changed after sealing (recipients, selector, MAC or time)".to_owned()));
+            return Err(bad(
+                "the sops block was changed after sealing (recipients, selector, MAC or time)".to_owned()
+            ));
         }
         let tree = match profile {
             Profile::File => digest::tree(&self.document, &|index| digest::stored(&self.document, index)),
@@ -233,12 +239,15 @@ impl Opening<'_> {
     fn all(&self) -> Result<Opened, DecryptError> {
         let document = &self.file.document;
         let mut opened = Opened { values: Vec::new(), sealed: Vec::new(), warnings: Vec::new() };
-        let additional: Vec<String> = document.paths.ids().map(|id| document.paths.associated_data(id)).collect();
+        let additional: Vec<String> =
+            document.paths.ids().map(|id| document.paths.associated_data(id)).collect();
         for (index, leaf) in document.leaves.iter().enumerate() {
             let additional_data = &additional[leaf.path.index()];
             let value = match digest::stored(document, index) {
                 None => None,
-                Some(text) if leaf.is_comment() => self.comment(index, &text, &additional, &mut opened.warnings)?,
+                Some(text) if leaf.is_comment() => {
+                    self.comment(index, &text, &additional, &mut opened.warnings)?
+                }
                 Some(text) => Some(self.value(index, &text, additional_data, &mut opened.warnings)?),
             };
             opened.sealed.push(value.is_some());
@@ -266,7 +275,8 @@ impl Opening<'_> {
             Err(reason) => return Err(refuse(reason)),
         };
         let bytes = self.cipher.open(&sealed, additional_data.as_bytes());
-        let bytes = bytes.ok_or_else(|| refuse("it does not open here: it was moved, exchanged or damaged"))?;
+        let bytes =
+            bytes.ok_or_else(|| refuse("it does not open here: it was moved, exchanged or damaged"))?;
         Value::from_opened(sealed.kind, bytes).map_err(refuse)
     }
 
@@ -289,7 +299,9 @@ impl Opening<'_> {
             path = paths.split(tried).map(|(parent, _)| parent);
         }
         if self.was_sealed {
-            return Err(self.refuse(index, "the comment does not open here: it was moved, exchanged or damaged"));
+            return Err(
+                self.refuse(index, "the comment does not open here: it was moved, exchanged or damaged")
+            );
         }
         warnings.push(format!("a comment in `{}` does not open and stays as it is", self.path(index)));
         Ok(None)
@@ -312,23 +324,35 @@ impl Opening<'_> {
             match (selected, opened.sealed[index]) {
                 (true, false) if is_comment => clear_comments += usize::from(!leaf.value.bytes().is_empty()),
                 (true, false) if leaf.value.is_sealable() => {
-                    return Err(self.refuse(index, "it should be sealed and is not: it was added or replaced in the clear"));
+                    return Err(self.refuse(
+                        index,
+                        "it should be sealed and is not: it was added or replaced in the clear",
+                    ));
                 }
                 (false, true) if !is_comment => {
-                    return Err(self.refuse(index, "it is sealed and should not be: the selector or its place was changed"));
+                    return Err(self.refuse(
+                        index,
+                        "it is sealed and should not be: the selector or its place was changed",
+                    ));
                 }
                 _ => {}
             }
         }
         if clear_comments > 0 && !self.was_sealed {
-            opened.warnings.push(format!("{clear_comments} comments are in the clear and may have been added by anyone"));
+            opened.warnings.push(format!(
+                "{clear_comments} comments are in the clear and may have been added by anyone"
+            ));
         }
         Ok(())
     }
 
     fn refuse(&self, index: usize, reason: &'static str) -> DecryptError {
         let leaf = &self.file.document.leaves[index];
-        DecryptError::Value { path: self.path(index), line: self.file.document.line(&self.file.text, leaf), reason }
+        DecryptError::Value {
+            path: self.path(index),
+            line: self.file.document.line(&self.file.text, leaf),
+            reason,
+        }
     }
 
     fn path(&self, index: usize) -> String {

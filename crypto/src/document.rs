@@ -196,7 +196,9 @@ impl Walk<'_> {
         }
         self.copies += usize::from(self.copying);
         if self.copies > ALIAS_LEAVES_MAX {
-            return Err(self.refuse(node.outer.start, format!("aliases add more than {ALIAS_LEAVES_MAX} values")));
+            return Err(
+                self.refuse(node.outer.start, format!("aliases add more than {ALIAS_LEAVES_MAX} values"))
+            );
         }
         match &node.kind {
             NodeKind::Alias { target } => self.alias(id, *target, path, depth),
@@ -211,7 +213,11 @@ impl Walk<'_> {
                 Ok(())
             }
             NodeKind::Map { entries, .. } => {
-                self.events.push(Event::Map(id));
+                // A document with nothing in it gets a root when the block is added: neither is an event.
+                let is_hollow = is_root && entries.iter().all(|entry| entry.name == BLOCK_KEY);
+                if !is_hollow {
+                    self.events.push(Event::Map(id));
+                }
                 for (slot, entry) in entries.iter().enumerate() {
                     self.comments_before(id, slot, path)?;
                     if is_root && entry.name == BLOCK_KEY {
@@ -222,7 +228,9 @@ impl Walk<'_> {
                     self.node(entry.value, path, depth + 1, false)?;
                 }
                 self.comments_before(id, entries.len(), path)?;
-                self.events.push(Event::End);
+                if !is_hollow {
+                    self.events.push(Event::End);
+                }
                 Ok(())
             }
             NodeKind::Scalar { value, style } => {

@@ -31,7 +31,11 @@ pub fn reencrypt(
 }
 
 /// As [`reencrypt`], also when nothing changed.
-pub(crate) fn rewrite(open: &OpenFile, plain: &SecretText, options: &WriteOptions) -> Result<String, EncryptError> {
+pub(crate) fn rewrite(
+    open: &OpenFile,
+    plain: &SecretText,
+    options: &WriteOptions,
+) -> Result<String, EncryptError> {
     let document = Document::read(plain.expose_secret(), open.format())?;
     let kept = match open.verdict() {
         Verdict::NeverSealed if options.seal => HashMap::new(),
@@ -86,18 +90,22 @@ impl TreePath {
         let mut steps = Vec::new();
         let mut rest = text.trim();
         while !rest.is_empty() {
-            let inner = rest.strip_prefix('[').ok_or_else(|| PathError("a path looks like [\"key\"][0]".into()))?;
+            let inner =
+                rest.strip_prefix('[').ok_or_else(|| PathError("a path looks like [\"key\"][0]".into()))?;
             let (step, after) = match inner.chars().next() {
                 Some(quote @ ('"' | '\'')) => quoted_key(&inner[1..], quote)?,
                 _ => index(inner)?,
             };
             steps.push(step);
-            let after = after.strip_prefix(']').ok_or_else(|| PathError("a `[` of the path is not closed".into()))?;
+            let after =
+                after.strip_prefix(']').ok_or_else(|| PathError("a `[` of the path is not closed".into()))?;
             rest = after;
         }
         match steps.first() {
             None => Err(PathError("the path is empty".into())),
-            Some(Step::Key(key)) if key == BLOCK_KEY => Err(PathError("the path leads into the sops block".into())),
+            Some(Step::Key(key)) if key == BLOCK_KEY => {
+                Err(PathError("the path leads into the sops block".into()))
+            }
             Some(_) => Ok(Self(steps)),
         }
     }
@@ -122,7 +130,9 @@ fn quoted_key(text: &str, quote: char) -> Result<(Step, &str), PathError> {
 
 fn index(text: &str) -> Result<(Step, &str), PathError> {
     let digits = text.find(|next: char| !next.is_ascii_digit()).unwrap_or(text.len());
-    let number = text[..digits].parse().map_err(|_| PathError("between brackets stand a quoted key or a number".into()))?;
+    let number = text[..digits]
+        .parse()
+        .map_err(|_| PathError("between brackets stand a quoted key or a number".into()))?;
     Ok((Step::Index(number), &text[digits..]))
 }
 
@@ -177,15 +187,21 @@ fn child(document: &Document, node: NodeId, step: &Step) -> Result<Option<NodeId
         (NodeKind::Map { entries, .. }, Step::Key(key)) => {
             Ok(entries.iter().find(|entry| &entry.name == key).map(|entry| entry.value))
         }
-        (NodeKind::List { items, .. }, Step::Index(index)) if *index <= items.len() => Ok(items.get(*index).copied()),
+        (NodeKind::List { items, .. }, Step::Index(index)) if *index <= items.len() => {
+            Ok(items.get(*index).copied())
+        }
         (NodeKind::List { items, .. }, Step::Index(index)) => {
             Err(PathError(format!("the list has {} items, and {index} is beyond the next", items.len())))
         }
-        (NodeKind::List { .. }, Step::Key(key)) => Err(PathError(format!("`{key}` is a key, and there is a list here"))),
+        (NodeKind::List { .. }, Step::Key(key)) => {
+            Err(PathError(format!("`{key}` is a key, and there is a list here")))
+        }
         (NodeKind::Map { .. }, Step::Index(index)) => {
             Err(PathError(format!("{index} is a position, and there is a mapping here")))
         }
-        (NodeKind::Alias { .. }, _) => Err(PathError("the path leads through an alias: change what it points to".into())),
+        (NodeKind::Alias { .. }, _) => {
+            Err(PathError("the path leads through an alias: change what it points to".into()))
+        }
         (NodeKind::Scalar { .. }, _) => {
             Err(PathError("a single value is in the way: set that value itself to a mapping first".into()))
         }
@@ -196,7 +212,9 @@ fn child(document: &Document, node: NodeId, step: &Step) -> Result<Option<NodeId
 fn nested(steps: &[Step], value: &Plain) -> Result<Plain, PathError> {
     match steps.split_first() {
         None => Ok(value.clone()),
-        Some((Step::Key(key), rest)) => Ok(Plain::Object([(key.clone(), nested(rest, value)?)].into_iter().collect())),
+        Some((Step::Key(key), rest)) => {
+            Ok(Plain::Object([(key.clone(), nested(rest, value)?)].into_iter().collect()))
+        }
         Some((Step::Index(0), rest)) => Ok(Plain::Array(vec![nested(rest, value)?])),
         Some((Step::Index(_), _)) => Err(PathError("a new list starts at position 0".into())),
     }
@@ -221,7 +239,9 @@ impl OpenFile {
         let found = document.tree.resolved(node);
         let bytes = match &found.kind {
             NodeKind::Scalar { value: Value::Null, .. } => b"null".to_vec(),
-            NodeKind::Scalar { value, .. } if value.kind() == Some(crate::value::ValueType::Str) => value.bytes().to_vec(),
+            NodeKind::Scalar { value, .. } if value.kind() == Some(crate::value::ValueType::Str) => {
+                value.bytes().to_vec()
+            }
             _ => text[found.inner.clone()].as_bytes().to_vec(),
         };
         Ok(SecretBytes::new(bytes))
@@ -247,7 +267,9 @@ mod tests {
 
     #[test]
     fn other_paths_are_refused() {
-        for text in ["", "a", "[a]", "[\"a\"", "[\"a]", "[\"sops\"]", "[\"a\"]b", "[-1]", "[99999999999999999999]"] {
+        for text in
+            ["", "a", "[a]", "[\"a\"", "[\"a]", "[\"sops\"]", "[\"a\"]b", "[-1]", "[99999999999999999999]"]
+        {
             assert!(TreePath::parse(text).is_err(), "{text}");
         }
     }

@@ -51,7 +51,11 @@ pub struct WriteOptions {
 ///
 /// # Errors
 /// [`EncryptError`] saying what stands in the way, with line and column where there is one.
-pub fn encrypt(plain: &SecretText, format: Format, options: &EncryptOptions<'_>) -> Result<String, EncryptError> {
+pub fn encrypt(
+    plain: &SecretText,
+    format: Format,
+    options: &EncryptOptions<'_>,
+) -> Result<String, EncryptError> {
     let document = Document::read(plain.expose_secret(), format)?;
     let key = DataKey::generate();
     let draft = Draft {
@@ -64,6 +68,9 @@ pub fn encrypt(plain: &SecretText, format: Format, options: &EncryptOptions<'_>)
     let work = Sealing { plain, document: &document, key: &key, metadata, bind: options.bind.clone() };
     work.write(&|_| None, &options.write)
 }
+
+/// Places and what is put there.
+type Replacements = Vec<(Range<usize>, String)>;
 
 /// Everything that goes into one sealed text.
 pub(crate) struct Sealing<'a> {
@@ -83,7 +90,9 @@ impl Sealing<'_> {
         options: &WriteOptions,
     ) -> Result<String, EncryptError> {
         let text = self.plain.expose_secret();
-        if (0..self.document.tree.documents.len()).any(|part| self.document.tree.root_entry(part, BLOCK_KEY).is_some()) {
+        if (0..self.document.tree.documents.len())
+            .any(|part| self.document.tree.root_entry(part, BLOCK_KEY).is_some())
+        {
             return Err(EncryptError::AlreadySealed);
         }
         let cipher = ValueCipher::new(self.key.expose_secret());
@@ -124,9 +133,13 @@ impl Sealing<'_> {
         let leaves = (0..selected.len()).filter(sealable).count();
         let hits = (0..selected.len()).filter(sealable).filter(|index| selected[*index]).count();
         if hits == 0 && leaves > 0 && !options.allow_plaintext {
-            return Err(EncryptError::NothingSelected { selector: self.metadata.selector.to_string(), leaves });
+            return Err(EncryptError::NothingSelected {
+                selector: self.metadata.selector.to_string(),
+                leaves,
+            });
         }
-        let additional: Vec<String> = document.paths.ids().map(|id| document.paths.associated_data(id)).collect();
+        let additional: Vec<String> =
+            document.paths.ids().map(|id| document.paths.associated_data(id)).collect();
         let seal = |(index, selected): (usize, bool)| {
             let leaf = &document.leaves[index];
             if !selected || !leaf.value.is_sealable() {
@@ -150,19 +163,21 @@ impl Sealing<'_> {
     }
 
     /// What is put where, and what of the author's spelling that loses.
-    fn replacements(&self, sealed: &[Option<String>]) -> Result<(Vec<(Range<usize>, String)>, Source), EncryptError> {
+    fn replacements(&self, sealed: &[Option<String>]) -> Result<(Replacements, Source), EncryptError> {
         let text = self.plain.expose_secret();
         let syntax = self.document.format.syntax();
         let mut source = Source::default();
+        let one_line = object::profile(self.document) == Profile::Object;
         let mut replacements = self.expanded_aliases(sealed, &mut source)?;
         for (index, leaf) in self.document.leaves.iter().enumerate() {
             let (Some(site), Some(enc)) = (&leaf.site, &sealed[index]) else { continue };
             let default = syntax.opened(text, site, &leaf.value);
-            let author = &text[site.outer.clone()];
-            if default != author {
-                source.leaves.push((index, delta(&default, author)));
+            let author = &text[default.place];
+            if default.text != author {
+                source.leaves.push((index, delta(&default.text, author)));
             }
-            replacements.push((site.outer.clone(), syntax.sealed(text, site, enc)));
+            let sealed = syntax.sealed(text, site, enc, one_line);
+            replacements.push((sealed.place, sealed.text));
         }
         Ok((replacements, source))
     }
@@ -172,7 +187,7 @@ impl Sealing<'_> {
         &self,
         sealed: &[Option<String>],
         source: &mut Source,
-    ) -> Result<Vec<(Range<usize>, String)>, EncryptError> {
+    ) -> Result<Replacements, EncryptError> {
         let (document, text) = (self.document, self.plain.expose_secret());
         let originals: HashMap<usize, usize> = document
             .leaves
@@ -186,16 +201,21 @@ impl Sealing<'_> {
             let refuse = |reason: &str| EncryptError::from(ParseError::at(text, place.start, reason));
             for index in alias.leaves.clone() {
                 let original = document.leaves[index].node.and_then(|node| originals.get(&node));
-                let leaks = original.is_some_and(|original| sealed[*original].is_some()) && sealed[index].is_none();
+                let leaks =
+                    original.is_some_and(|original| sealed[*original].is_some()) && sealed[index].is_none();
                 if leaks {
-                    return Err(refuse("the alias would write a sealed value in the clear: give this place a value of its own"));
+                    return Err(refuse(
+                        "the alias would write a sealed value in the clear: give this place a value of its own",
+                    ));
                 }
             }
             if alias.leaves.clone().all(|index| sealed[index].is_none()) {
                 continue;
             }
             if self.metadata.selector.is_about_comments() {
-                return Err(refuse("an alias cannot repeat sealed values under a rule about comments: write them out"));
+                return Err(refuse(
+                    "an alias cannot repeat sealed values under a rule about comments: write them out",
+                ));
             }
             let mut next = alias.leaves.clone();
             let mut copied = || match next.next() {
@@ -223,7 +243,12 @@ impl Sealing<'_> {
         hasher.finish()
     }
 
-    fn claims(&self, metadata: &Metadata, sealed: &[Option<String>], source: Source) -> Result<Claims, EncryptError> {
+    fn claims(
+        &self,
+        metadata: &Metadata,
+        sealed: &[Option<String>],
+        source: Source,
+    ) -> Result<Claims, EncryptError> {
         let document = self.document;
         let profile = object::profile(document);
         let tree = match profile {
@@ -241,7 +266,8 @@ impl Sealing<'_> {
     /// Gives the text out only when it opens to what was to be sealed.
     fn verified(&self, written: String) -> Result<String, EncryptError> {
         let unverified = |reason: String| EncryptError::Unverified(reason);
-        let file = SealedFile::read(&written, self.document.format).map_err(|error| unverified(error.to_string()))?;
+        let file = SealedFile::read(&written, self.document.format)
+            .map_err(|error| unverified(error.to_string()))?;
         let key = DataKey::from_unwrapped(&self.key.to_secret_bytes());
         let key = key.ok_or_else(|| unverified("the data key is not 32 bytes long".to_owned()))?;
         let options = OpenOptions::default();
@@ -263,7 +289,7 @@ impl Sealing<'_> {
 pub(crate) fn with_block(
     text: &str,
     document: &Document,
-    mut replacements: Vec<(Range<usize>, String)>,
+    mut replacements: Replacements,
     metadata: &Metadata,
     seal: Option<String>,
 ) -> String {

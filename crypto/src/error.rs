@@ -57,7 +57,9 @@ pub enum EncryptError {
     #[error("no recipient: the file could never be opened again")]
     NoRecipient,
     /// The selector matches none of the values, so everything would stay readable.
-    #[error("the selector ({selector}) matches none of the {leaves} values: all of them would stay in the clear")]
+    #[error(
+        "the selector ({selector}) matches none of the {leaves} values: all of them would stay in the clear"
+    )]
     NothingSelected {
         /// The selector in words.
         selector: String,

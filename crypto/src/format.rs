@@ -88,19 +88,25 @@ pub(crate) trait Syntax: Sync {
     /// Takes `text` apart.
     fn read(&self, text: &str) -> Result<Tree, ParseError>;
 
-    /// The text for `site.outer` that holds the sealed text `enc` in the style of the site.
-    fn sealed(&self, text: &str, site: &Site, enc: &str) -> String;
+    /// What puts the sealed text `enc` at a site in the style that is there; on one line where `one_line` says so.
+    fn sealed(&self, text: &str, site: &Site, enc: &str, one_line: bool) -> Replacement;
 
-    /// The text for `site.outer` that holds `value`, in the style of the site where that can hold it: the default
-    /// spelling, from which the seal's deltas count.
-    fn opened(&self, text: &str, site: &Site, value: &Value) -> String;
+    /// What puts `value` at a site in the style that is there, where that can hold it: the default spelling, from
+    /// which the seal's deltas count.
+    fn opened(&self, text: &str, site: &Site, value: &Value) -> Replacement;
 
     /// One line of text for a copy of `node` with the values that `next` gives, in order.
     fn copied(&self, tree: &Tree, node: NodeId, next: &mut dyn FnMut() -> Copied) -> String;
 
     /// Where a block is added to each document, `first` to the first, so that [`Syntax::block_places`] finds exactly
     /// what was added; and whether the text's last line has to be ended for it.
-    fn block_insertions(&self, text: &str, tree: &Tree, first: &Plain, others: &Plain) -> (Vec<Insertion>, bool);
+    fn block_insertions(
+        &self,
+        text: &str,
+        tree: &Tree,
+        first: &Plain,
+        others: &Plain,
+    ) -> (Vec<Insertion>, bool);
 
     /// The places to cut out so that no block is left.
     fn block_places(&self, text: &str, tree: &Tree) -> Vec<Range<usize>>;
@@ -116,5 +122,11 @@ pub(crate) trait Syntax: Sync {
     ) -> Result<Insertion, PathError>;
 
     /// What puts `json` in the place of `node`.
-    fn replacement(&self, text: &str, tree: &Tree, node: NodeId, json: &Plain) -> Result<Replacement, PathError>;
+    fn replacement(
+        &self,
+        text: &str,
+        tree: &Tree,
+        node: NodeId,
+        json: &Plain,
+    ) -> Result<Replacement, PathError>;
 }

@@ -47,13 +47,20 @@ impl MacHasher {
 }
 
 /// Seals the code for the `mac` field, marked when a seal will stand beside it.
-pub fn seal(key: &DataKey, cipher: &ValueCipher, code: &SecretBytes, last_modified: &str, marked: bool) -> String {
+pub fn seal(
+    key: &DataKey,
+    cipher: &ValueCipher,
+    code: &SecretBytes,
+    last_modified: &str,
+    marked: bool,
+) -> String {
     let mut nonce = fresh_nonce();
     if marked {
         let (random, mark) = nonce.split_at_mut(RANDOM_BYTES);
         mark.copy_from_slice(&mark_of(key, random, last_modified));
     }
-    let sealed = cipher.seal_with_nonce(nonce, ValueType::Str, code.expose_secret(), last_modified.as_bytes());
+    let sealed =
+        cipher.seal_with_nonce(nonce, ValueType::Str, code.expose_secret(), last_modified.as_bytes());
     sealed.to_string()
 }
 

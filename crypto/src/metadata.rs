@@ -188,7 +188,11 @@ impl Metadata {
     /// The block as stock tools would have written it: without fields of ours.
     pub(crate) fn stock_block(&self) -> Map<String, Plain> {
         let is_ours = |name: &str| name.starts_with(SEAL_FIELD);
-        self.block.iter().filter(|(name, _)| !is_ours(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
+        self.block
+            .iter()
+            .filter(|(name, _)| !is_ours(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
     }
 
     /// The entry as found, when the block has this very one, else as it is written anew.
@@ -214,10 +218,19 @@ fn put(block: &mut Map<String, Plain>, name: &str, value: Plain) {
 
 /// Refuses a known field in other letters: stock tools read it, and which of two wins is chance.
 fn check_names(block: &Map<String, Plain>) -> Result<(), String> {
-    let fields = ["lastmodified", "mac", "version", "key_groups", "shamir_threshold", "mac_only_encrypted", SEAL_FIELD];
+    let fields = [
+        "lastmodified",
+        "mac",
+        "version",
+        "key_groups",
+        "shamir_threshold",
+        "mac_only_encrypted",
+        SEAL_FIELD,
+    ];
     let selectors = SelectorKind::ALL.map(SelectorKind::field);
     for name in block.keys() {
-        let known = fields.iter().chain(&selectors).chain(&KINDS).find(|known| known.eq_ignore_ascii_case(name));
+        let known =
+            fields.iter().chain(&selectors).chain(&KINDS).find(|known| known.eq_ignore_ascii_case(name));
         if known.is_some_and(|known| *known != name) {
             return Err(format!("the field `{name}` must be written in small letters"));
         }
@@ -237,9 +250,13 @@ fn read_groups(block: &Map<String, Plain>) -> Result<Vec<Vec<WrappedKey>>, Strin
     };
     match (lists.is_empty(), groups.is_empty()) {
         (true, true) => Err("it names no recipient".to_owned()),
-        (false, false) => Err("it has lists of keys beside key_groups, of which other tools ignore one".to_owned()),
+        (false, false) => {
+            Err("it has lists of keys beside key_groups, of which other tools ignore one".to_owned())
+        }
         (false, true) => Ok(vec![lists]),
-        (true, false) if groups.len() > GROUPS_MAX => Err(format!("it has more than {GROUPS_MAX} key groups")),
+        (true, false) if groups.len() > GROUPS_MAX => {
+            Err(format!("it has more than {GROUPS_MAX} key groups"))
+        }
         (true, false) => Ok(groups),
     }
 }
@@ -377,7 +394,10 @@ fn number(map: &Map<String, Plain>, name: &str) -> Result<Option<usize>, String>
         Some(Plain::String(text)) => text.parse().ok(),
         Some(_) => None,
     };
-    found.filter(|number| *number <= GROUPS_MAX).map(Some).ok_or(format!("`{name}` is not a number up to {GROUPS_MAX}"))
+    found
+        .filter(|number| *number <= GROUPS_MAX)
+        .map(Some)
+        .ok_or(format!("`{name}` is not a number up to {GROUPS_MAX}"))
 }
 
 #[cfg(test)]
@@ -422,7 +442,10 @@ mod tests {
             Metadata::read(&block).unwrap_err()
         };
         assert!(with("MAC", "x".into()).contains("small letters"));
-        assert!(with("key_groups", serde_json::json!([{"age": [{"recipient": "a", "enc": "b"}]}])).contains("beside"));
+        assert!(
+            with("key_groups", serde_json::json!([{"age": [{"recipient": "a", "enc": "b"}]}]))
+                .contains("beside")
+        );
         assert!(with("lastmodified", "yesterday".into()).contains("RFC 3339"));
         assert!(with("lastmodified", Plain::Null).contains("no lastmodified"));
         assert!(with("version", Plain::Null).contains("no version"));
@@ -431,7 +454,8 @@ mod tests {
         assert!(with("age", "x".into()).contains("not a list"));
         let entry = serde_json::json!([{"recipient": "a", "enc": "x".repeat(WRAPPED_KEY_BYTES_MAX + 1)}]);
         assert!(with("age", entry).contains("64 KiB"));
-        let many: Vec<Plain> = (0..RECIPIENTS_MAX).map(|_| serde_json::json!({"recipient": "a", "enc": "x"})).collect();
+        let many: Vec<Plain> =
+            (0..RECIPIENTS_MAX).map(|_| serde_json::json!({"recipient": "a", "enc": "x"})).collect();
         assert!(with("age", many.into()).contains("1000"));
         let mut two = block();
         two["encrypted_regex"] = "a".into();

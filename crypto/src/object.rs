@@ -37,13 +37,15 @@ impl ObjectError {
 
 /// The profile under which a document is sealed, by its `apiVersion` and `kind`.
 pub(crate) fn profile(document: &Document) -> Profile {
-    let is_ours = document.text_at(&["apiVersion"]) == Some(API_VERSION) && document.text_at(&["kind"]) == Some(KIND);
+    let is_ours =
+        document.text_at(&["apiVersion"]) == Some(API_VERSION) && document.text_at(&["kind"]) == Some(KIND);
     if is_ours { Profile::Object } else { Profile::File }
 }
 
 /// The selector that objects have.
 pub(crate) fn selector() -> Selector {
-    Selector::new(SelectorKind::EncryptedRegex, SELECTOR).expect("the pattern is a constant that a test compiles")
+    Selector::new(SelectorKind::EncryptedRegex, SELECTOR)
+        .expect("the pattern is a constant that a test compiles")
 }
 
 /// The digest of a sealed object's content.
@@ -58,7 +60,8 @@ pub(crate) fn tree_with(
 ) -> Result<String, ObjectError> {
     let mut object = plain(document)?;
     for (index, leaf) in document.leaves.iter().enumerate() {
-        let text = sealed(index).or_else(|| leaf.sealed_text().filter(|_| leaf.site.is_some()).map(str::to_owned));
+        let text =
+            sealed(index).or_else(|| leaf.sealed_text().filter(|_| leaf.site.is_some()).map(str::to_owned));
         let keys = document.paths.components(leaf.path);
         if let (Some(text), [first, second, third], false) = (text, keys.as_slice(), leaf.is_comment())
             && *first == "spec"
@@ -67,12 +70,15 @@ pub(crate) fn tree_with(
             object["spec"][*second][*third] = text.into();
         }
     }
-    encrypted_secret::Content::read(object.get("spec").unwrap_or(&Plain::Null)).map(|content| content.digest())
+    encrypted_secret::Content::read(object.get("spec").unwrap_or(&Plain::Null))
+        .map(|content| content.digest())
 }
 
 /// Whether the object stands where its seal says.
 pub(crate) fn check_bind(document: &Document, bind: Option<&Bind>) -> Result<(), String> {
-    let Some(Bind::Object(bind)) = bind else { return Err("it does not say which object it was made for".to_owned()) };
+    let Some(Bind::Object(bind)) = bind else {
+        return Err("it does not say which object it was made for".to_owned());
+    };
     let text = |keys: &[&str]| document.text_at(keys).unwrap_or_default().to_owned();
     let (namespace, name) = (text(&["metadata", "namespace"]), text(&["metadata", "name"]));
     // A manifest may leave the namespace to whoever applies it: then only the controller can tell.

@@ -83,7 +83,9 @@ fn resealed(open: &OpenFile, metadata: Metadata) -> Result<String, EncryptError>
     let profile = object::profile(&document);
     let tree = match profile {
         Profile::File => digest::tree(&document, &|index| digest::stored(&document, index)),
-        Profile::Object => object::tree(&document).map_err(|error| EncryptError::Object(error.to_string()))?,
+        Profile::Object => {
+            object::tree(&document).map_err(|error| EncryptError::Object(error.to_string()))?
+        }
     };
     let metadata = metadata.with_seal(None);
     let meta = digest::meta(&metadata.stock_block());
@@ -94,7 +96,8 @@ fn resealed(open: &OpenFile, metadata: Metadata) -> Result<String, EncryptError>
     let again = |error: DecryptError| EncryptError::Unverified(error.to_string());
     let key = DataKey::from_unwrapped(&open.key.to_secret_bytes());
     let key = key.ok_or_else(|| EncryptError::Unverified("the data key is not 32 bytes long".to_owned()))?;
-    let reopened = SealedFile::read(&written, open.format()).and_then(|file| file.open(key, &OpenOptions::default()));
+    let reopened =
+        SealedFile::read(&written, open.format()).and_then(|file| file.open(key, &OpenOptions::default()));
     match reopened.map_err(again)?.plaintext() == open.plaintext() {
         true => Ok(written),
         false => Err(EncryptError::Unverified("the text differs".to_owned())),
@@ -102,12 +105,19 @@ fn resealed(open: &OpenFile, metadata: Metadata) -> Result<String, EncryptError>
 }
 
 fn ids(metadata: &Metadata) -> Vec<Vec<crate::recipient::RecipientId>> {
-    let ids = |group: &Vec<crate::recipient::WrappedKey>| group.iter().map(|wrapped| wrapped.recipient.clone()).collect();
+    let ids = |group: &Vec<crate::recipient::WrappedKey>| {
+        group.iter().map(|wrapped| wrapped.recipient.clone()).collect()
+    };
     metadata.groups.iter().map(ids).map(sorted).collect()
 }
 
 fn groups_ids(groups: &Groups<'_>) -> Vec<Vec<crate::recipient::RecipientId>> {
-    groups.groups.iter().map(|group| group.iter().map(|recipient| recipient.id()).collect()).map(sorted).collect()
+    groups
+        .groups
+        .iter()
+        .map(|group| group.iter().map(|recipient| recipient.id()).collect())
+        .map(sorted)
+        .collect()
 }
 
 fn sorted(mut ids: Vec<crate::recipient::RecipientId>) -> Vec<crate::recipient::RecipientId> {

@@ -161,7 +161,8 @@ impl Claims {
     pub(crate) fn open(key: &DataKey, text: &str) -> Result<Self, String> {
         let sealed = Sealed::parse(text, Form::Strict).map_err(str::to_owned)?;
         let cipher = ValueCipher::new(&mac::derive(key, KEY_INFO));
-        let json = cipher.open(&sealed, ASSOCIATED_DATA).ok_or("it was not written with this file's data key")?;
+        let json =
+            cipher.open(&sealed, ASSOCIATED_DATA).ok_or("it was not written with this file's data key")?;
         let claims: Self = serde_json::from_slice(json.expose_secret())
             .map_err(|_| "its content is not what this version knows".to_owned())?;
         if claims.v != VERSION {
@@ -179,7 +180,8 @@ mod tests {
     fn claims_are_strict() {
         let key = DataKey::generate();
         let cipher = ValueCipher::new(&mac::derive(&key, KEY_INFO));
-        let open = |json: &str| Claims::open(&key, &cipher.seal(&Value::text(json), ASSOCIATED_DATA).to_string());
+        let open =
+            |json: &str| Claims::open(&key, &cipher.seal(&Value::text(json), ASSOCIATED_DATA).to_string());
         let good = r#"{"v":1,"profile":"file","docs":1,"tree":"","meta":""}"#;
         assert!(open(good).is_ok());
         let bad = [
@@ -194,6 +196,12 @@ mod tests {
         for json in bad {
             assert!(open(&json).is_err(), "{json}");
         }
-        assert!(Claims::open(&DataKey::generate(), &Claims::new(Profile::File, 1, String::new(), String::new()).seal(&key)).is_err());
+        assert!(
+            Claims::open(
+                &DataKey::generate(),
+                &Claims::new(Profile::File, 1, String::new(), String::new()).seal(&key)
+            )
+            .is_err()
+        );
     }
 }

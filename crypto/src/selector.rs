@@ -127,7 +127,11 @@ impl Selector {
 
     /// For each leaf whether it is to be sealed. `comments` has the clear text of each leaf that is a comment, since
     /// in a sealed document it does not stand there.
-    pub(crate) fn select(&self, document: &Document, comments: &dyn Fn(usize) -> Option<String>) -> Vec<bool> {
+    pub(crate) fn select(
+        &self,
+        document: &Document,
+        comments: &dyn Fn(usize) -> Option<String>,
+    ) -> Vec<bool> {
         if self.is_about_comments() { self.by_comments(document, comments) } else { self.by_keys(document) }
     }
 
@@ -139,7 +143,7 @@ impl Selector {
     }
 
     fn by_keys(&self, document: &Document) -> Vec<bool> {
-        let mut hit = vec![false; document.paths.len()];
+        let mut hit = vec![false; document.paths.ids().count()];
         for path in document.paths.ids() {
             if let Some((parent, key)) = document.paths.split(path) {
                 hit[path.index()] = hit[parent.index()] || self.hits(key);
@@ -208,7 +212,8 @@ mod tests {
 
     #[test]
     fn a_hit_on_any_key_decides_for_all_below() {
-        let text = "# top\nmetadata: {name: n, data: inner}\ndata:\n  # why\n  p: s\n  q: {name: deep}\nmydata: t\n";
+        let text =
+            "# top\nmetadata: {name: n, data: inner}\ndata:\n  # why\n  p: s\n  q: {name: deep}\nmydata: t\n";
         let sealed = sealed_lines(SelectorKind::EncryptedRegex, text, "^(data|stringData)$");
         assert_eq!(sealed, ["inner", "why", "s", "deep"]);
         let sealed = sealed_lines(SelectorKind::UnencryptedSuffix, "a_x: {b: 1}\nc: 2\n", "_x");

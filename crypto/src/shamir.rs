@@ -22,7 +22,9 @@ pub fn split(secret: &SecretBytes, count: usize, threshold: usize) -> Vec<Secret
             .expose_secret()
             .iter()
             .zip(coefficients.chunks_exact(threshold - 1))
-            .map(|(byte, higher)| multiply(higher.iter().rev().fold(0, |sum, next| multiply(sum, x) ^ next), x) ^ byte)
+            .map(|(byte, higher)| {
+                multiply(higher.iter().rev().fold(0, |sum, next| multiply(sum, x) ^ next), x) ^ byte
+            })
             .collect();
         bytes.push(x);
         SecretBytes::new(bytes)
@@ -85,7 +87,9 @@ mod tests {
     fn any_threshold_of_shares_brings_the_secret_back_and_fewer_do_not() {
         let secret = SecretBytes::new((0..32).collect());
         let shares = split(&secret, 5, 3);
-        assert!(shares.iter().enumerate().all(|(index, share)| share.expose_secret()[32] as usize == index + 1));
+        assert!(
+            shares.iter().enumerate().all(|(index, share)| share.expose_secret()[32] as usize == index + 1)
+        );
         for picked in [[0, 1, 2], [4, 2, 0], [1, 3, 4]] {
             let picked = picked.map(|index| shares[index].clone());
             assert_eq!(combine(&picked), Some(secret.clone()));

@@ -243,7 +243,10 @@ mod tests {
     fn the_written_form_reads_back() {
         let sealed = Sealed::parse(GOOD, Form::Strict).unwrap();
         assert_eq!(sealed.to_string(), GOOD);
-        assert_eq!((sealed.data.as_slice(), sealed.nonce.len(), sealed.kind), (&b"a"[..], 32, ValueType::Str));
+        assert_eq!(
+            (sealed.data.as_slice(), sealed.nonce.len(), sealed.kind),
+            (&b"a"[..], 32, ValueType::Str)
+        );
     }
 
     #[test]

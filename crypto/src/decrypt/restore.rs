@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::decrypt::SealedFile;
 use crate::document::{Document, Event, splice};
 use crate::error::DecryptError;
-use crate::format::{Edit, apply};
+use crate::format::{Edit, Format, apply};
 use crate::seal::Source;
 use crate::secret::SecretText;
 use crate::value::{Value, ValueType};
@@ -25,7 +25,9 @@ pub(super) fn text(
     let plain = SecretText::new(spliced(file, values, None));
     match source.is_some() && reads_as(file, &plain, values) {
         true => Ok(plain),
-        false => Err(DecryptError::Metadata("the opened values cannot be written in this document".to_owned())),
+        false => {
+            Err(DecryptError::Metadata("the opened values cannot be written in this document".to_owned()))
+        }
     }
 }
 
@@ -36,7 +38,8 @@ fn spliced(file: &SealedFile, values: &[Value], source: Option<&Source>) -> Stri
         source.iter().flat_map(|source| &source.leaves).map(|(leaf, edits)| (*leaf, edits)).collect();
     let mut replacements: Vec<(Range<usize>, String)> = Vec::new();
     let aliases = source.map(|source| source.aliases.as_slice()).unwrap_or_default();
-    let aliased: Vec<Aliased> = aliases.iter().filter_map(|(event, name)| aliased(document, *event, name)).collect();
+    let aliased: Vec<Aliased> =
+        aliases.iter().filter_map(|(event, name)| aliased(document, *event, name)).collect();
     for (index, leaf) in document.leaves.iter().enumerate() {
         let Some(site) = &leaf.site else { continue };
         let covered = aliased.iter().any(|aliased| aliased.leaves.contains(&index));
@@ -48,18 +51,30 @@ fn spliced(file: &SealedFile, values: &[Value], source: Option<&Source>) -> Stri
             continue;
         }
         let default = syntax.opened(text, site, &values[index]);
-        let spelled = spellings.get(&index).and_then(|edits| apply(&default, edits)).unwrap_or(default);
-        replacements.push((site.outer.clone(), spelled));
+        let spelled = spellings.get(&index).and_then(|edits| apply(&default.text, edits));
+        replacements.push((default.place, spelled.unwrap_or(default.text)));
     }
     replacements.extend(aliased.into_iter().map(|aliased| (aliased.place, aliased.name)));
     let blocks = syntax.block_places(text, &document.tree);
     replacements.extend(blocks.into_iter().map(|place| (place, String::new())));
-    let mut restored = splice(text, replacements);
+    let mut restored = splice(text, outermost(replacements));
     if source.is_some_and(|source| source.eof) {
         let ended = restored.strip_suffix("\r\n").or(restored.strip_suffix('\n'));
         restored.truncate(ended.map_or(restored.len(), str::len));
     }
     restored
+}
+
+/// The replacements that are not inside another: a block scalar with its header takes the header's comment along.
+fn outermost(mut replacements: Vec<(Range<usize>, String)>) -> Vec<(Range<usize>, String)> {
+    replacements.sort_by_key(|(place, _)| (place.start, std::cmp::Reverse(place.end)));
+    let mut end = 0;
+    replacements.retain(|(place, _)| {
+        let outside = place.start >= end;
+        end = end.max(place.end);
+        outside
+    });
+    replacements
 }
 
 /// A place where an alias stood before its content was written out.
@@ -109,6 +124,22 @@ fn list_comment(text: &str, place: &Range<usize>, value: &Value) -> (Range<usize
 fn reads_as(file: &SealedFile, restored: &SecretText, values: &[Value]) -> bool {
     let Ok(document) = Document::read(restored.expose_secret(), file.document.format) else { return false };
     let is_value = |value: &&Value| value.kind() != Some(ValueType::Comment);
-    let read = document.leaves.iter().map(|leaf| &leaf.value).filter(is_value);
-    read.eq(values.iter().filter(is_value))
+    let mut read = document.leaves.iter().map(|leaf| &leaf.value).filter(is_value);
+    let mut opened = values.iter().filter(is_value);
+    let same = |read: &Value, opened: &Value| match file.document.format {
+        // JSON has one kind of number, and stock tools took every one for a float until 3.13.
+        Format::Json => read.bytes() == opened.bytes() && is_number(read) == is_number(opened),
+        Format::Yaml => read == opened,
+    };
+    loop {
+        match (read.next(), opened.next()) {
+            (None, None) => return true,
+            (Some(read), Some(opened)) if same(read, opened) => {}
+            _ => return false,
+        }
+    }
+}
+
+fn is_number(value: &Value) -> bool {
+    matches!(value.kind(), Some(ValueType::Int | ValueType::Float))
 }

@@ -31,7 +31,8 @@ impl Paths {
         if let Some(known) = self.known.get(&(parent, key.to_owned())) {
             return *known;
         }
-        let id = PathId(u32::try_from(self.entries.len()).expect("fewer keys than bytes, and these are limited"));
+        let id =
+            PathId(u32::try_from(self.entries.len()).expect("fewer keys than bytes, and these are limited"));
         self.entries.push((parent, key.to_owned()));
         self.known.insert((parent, key.to_owned()), id);
         id
@@ -55,12 +56,6 @@ impl Paths {
             let (parent, key) = &self.entries[id.0 as usize];
             (*parent, key.as_str())
         })
-    }
-
-    /// Number of addresses, the root's included; handles count from 0 in the order of first use, so that every
-    /// parent comes before its children.
-    pub fn len(&self) -> usize {
-        self.entries.len()
     }
 
     /// All handles, parents before children.

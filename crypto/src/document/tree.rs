@@ -166,7 +166,8 @@ impl Tree {
                 Plain::Array(items.iter().map(|item| self.plain(*item, follow)).collect())
             }
             NodeKind::Map { entries, .. } => {
-                let entries = entries.iter().map(|entry| (entry.name.clone(), self.plain(entry.value, follow)));
+                let entries =
+                    entries.iter().map(|entry| (entry.name.clone(), self.plain(entry.value, follow)));
                 Plain::Object(entries.collect())
             }
             NodeKind::Scalar { value, .. } => plain_value(value),

@@ -21,10 +21,15 @@ pub(super) struct Json;
 impl Syntax for Json {
     fn read(&self, text: &str) -> Result<Tree, ParseError> {
         if text.starts_with('\u{feff}') {
-            return Err(ParseError::at(text, 0, "other tools refuse a byte order mark before JSON: remove it"));
+            return Err(ParseError::at(
+                text,
+                0,
+                "other tools refuse a byte order mark before JSON: remove it",
+            ));
         }
         let parsed = parse_to_ast(text, &CollectOptions::default(), &strict());
-        let parsed = parsed.map_err(|error| ParseError::at(text, error.range().start, error.kind().to_string()))?;
+        let parsed =
+            parsed.map_err(|error| ParseError::at(text, error.range().start, error.kind().to_string()))?;
         let Some(ast::Value::Object(root)) = &parsed.value else {
             return Err(ParseError::at(text, 0, "the document's root must be an object"));
         };
@@ -34,19 +39,25 @@ impl Syntax for Json {
         Ok(reader.tree)
     }
 
-    fn sealed(&self, _text: &str, _site: &Site, enc: &str) -> String {
-        format!("\"{enc}\"")
+    fn sealed(&self, _text: &str, site: &Site, enc: &str, _one_line: bool) -> Replacement {
+        Replacement { place: site.inner.clone(), text: format!("\"{enc}\"") }
     }
 
-    fn opened(&self, _text: &str, _site: &Site, value: &Value) -> String {
-        scalar(value)
+    fn opened(&self, _text: &str, site: &Site, value: &Value) -> Replacement {
+        Replacement { place: site.inner.clone(), text: scalar(value) }
     }
 
     fn copied(&self, _tree: &Tree, _node: NodeId, _next: &mut dyn FnMut() -> Copied) -> String {
         String::new()
     }
 
-    fn block_insertions(&self, text: &str, tree: &Tree, first: &Plain, _others: &Plain) -> (Vec<Insertion>, bool) {
+    fn block_insertions(
+        &self,
+        text: &str,
+        tree: &Tree,
+        first: &Plain,
+        _others: &Plain,
+    ) -> (Vec<Insertion>, bool) {
         let Some(place) = root_of(tree) else { return (Vec::new(), false) };
         let layout = Layout::of(text, tree);
         let separator = if place.before_end == place.after_brace { "" } else { "," };
@@ -60,11 +71,12 @@ impl Syntax for Json {
         let NodeKind::Map { entries, .. } = &tree.nodes[place.id].kind else { return Vec::new() };
         let Some(index) = entries.iter().position(|entry| entry.name == BLOCK_KEY) else { return Vec::new() };
         let end = tree.nodes[entries[index].value].inner.end;
-        match (index.checked_sub(1), entries.get(index + 1)) {
-            (Some(before), _) => vec![tree.nodes[entries[before].value].inner.end..end],
-            (None, Some(after)) => vec![entries[index].place.start..after.place.start],
-            (None, None) => vec![place.after_brace..end],
-        }
+        let place = match (index.checked_sub(1), entries.get(index + 1)) {
+            (Some(before), _) => tree.nodes[entries[before].value].inner.end..end,
+            (None, Some(after)) => entries[index].place.start..after.place.start,
+            (None, None) => place.after_brace..end,
+        };
+        Vec::from([place])
     }
 
     fn insertion(
@@ -80,9 +92,9 @@ impl Syntax for Json {
         let depth = layout.depth(text, node);
         let (last, key) = match (&node.kind, key) {
             (NodeKind::Map { entries, .. }, Some(key)) => {
-                let entries = entries.iter().filter(|entry| entry.name != BLOCK_KEY);
+                let last = entries.iter().rfind(|entry| entry.name != BLOCK_KEY);
                 let name = format!("{}:{}", string(key), layout.space);
-                (entries.last().map(|entry| tree.nodes[entry.value].inner.end), name)
+                (last.map(|entry| tree.nodes[entry.value].inner.end), name)
             }
             (NodeKind::List { items, .. }, None) => {
                 (items.last().map(|item| tree.nodes[*item].inner.end), String::new())
@@ -91,11 +103,18 @@ impl Syntax for Json {
         };
         let separator = if last.is_some() { "," } else { "" };
         let closing = if last.is_some() { String::new() } else { layout.line(depth) };
-        let text = format!("{separator}{}{key}{}{closing}", layout.line(depth + 1), layout.printed(json, depth + 1));
+        let text =
+            format!("{separator}{}{key}{}{closing}", layout.line(depth + 1), layout.printed(json, depth + 1));
         Ok(Insertion { offset: last.unwrap_or(node.inner.start + 1), text })
     }
 
-    fn replacement(&self, text: &str, tree: &Tree, node: NodeId, json: &Plain) -> Result<Replacement, PathError> {
+    fn replacement(
+        &self,
+        text: &str,
+        tree: &Tree,
+        node: NodeId,
+        json: &Plain,
+    ) -> Result<Replacement, PathError> {
         let layout = Layout::of(text, tree);
         let written = layout.printed(json, layout.depth(text, &tree.nodes[node]));
         Ok(Replacement { place: tree.nodes[node].inner.clone(), text: written })
@@ -182,7 +201,9 @@ impl Reader<'_> {
 
     /// Refuses half of a surrogate pair, which stock tools would turn into a replacement character.
     fn check_escapes(&self, place: &Range<usize>) -> Result<(), ParseError> {
-        match self.text[place.clone()].contains("\\u") && serde_json::from_str::<String>(&self.text[place.clone()]).is_err() {
+        match self.text[place.clone()].contains("\\u")
+            && serde_json::from_str::<String>(&self.text[place.clone()]).is_err()
+        {
             true => self.refuse(place.start, "an escape stands for half a character"),
             false => Ok(()),
         }
@@ -260,7 +281,11 @@ impl Layout {
     fn printed(&self, value: &Plain, depth: usize) -> String {
         let lines = |items: Vec<String>| {
             let separator = format!(",{}", if self.indent.is_none() { self.space } else { "" });
-            items.iter().map(|item| format!("{}{item}", self.line(depth + 1))).collect::<Vec<_>>().join(&separator)
+            items
+                .iter()
+                .map(|item| format!("{}{item}", self.line(depth + 1)))
+                .collect::<Vec<_>>()
+                .join(&separator)
         };
         match value {
             Plain::Object(map) if !map.is_empty() => {
@@ -289,6 +314,7 @@ fn scalar(value: &Value) -> String {
         None => "null".to_owned(),
         Some(ValueType::Bool) => text.to_lowercase(),
         Some(ValueType::Int) => text.into_owned(),
+        Some(ValueType::Float) if text == "-0" => "-0.0".to_owned(),
         Some(ValueType::Float) if text.parse::<f64>().is_ok_and(f64::is_finite) => text.into_owned(),
         _ => string(&text),
     }

@@ -45,11 +45,11 @@ impl Syntax for Yaml {
         read::read(text)
     }
 
-    fn sealed(&self, text: &str, site: &Site, enc: &str) -> String {
-        write::sealed(text, site, enc)
+    fn sealed(&self, text: &str, site: &Site, enc: &str, one_line: bool) -> Replacement {
+        write::sealed(text, site, enc, one_line)
     }
 
-    fn opened(&self, text: &str, site: &Site, value: &Value) -> String {
+    fn opened(&self, text: &str, site: &Site, value: &Value) -> Replacement {
         write::opened(text, site, value)
     }
 
@@ -78,7 +78,13 @@ impl Syntax for Yaml {
         }
     }
 
-    fn block_insertions(&self, text: &str, tree: &Tree, first: &Plain, others: &Plain) -> (Vec<Insertion>, bool) {
+    fn block_insertions(
+        &self,
+        text: &str,
+        tree: &Tree,
+        first: &Plain,
+        others: &Plain,
+    ) -> (Vec<Insertion>, bool) {
         sops_block::insertions(text, tree, first, others)
     }
 
@@ -97,7 +103,13 @@ impl Syntax for Yaml {
         insert::insertion(text, tree, collection, key, json)
     }
 
-    fn replacement(&self, text: &str, tree: &Tree, node: NodeId, json: &Plain) -> Result<Replacement, PathError> {
+    fn replacement(
+        &self,
+        text: &str,
+        tree: &Tree,
+        node: NodeId,
+        json: &Plain,
+    ) -> Result<Replacement, PathError> {
         insert::replacement(text, tree, node, json)
     }
 }

@@ -87,7 +87,9 @@ pub struct OpenSecret {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// Its time lies ahead.
-    #[error("it says it was sealed at {0}, more than {CLOCK_SKEW_MINUTES} minutes from now: check the clock of whoever sealed it")]
+    #[error(
+        "it says it was sealed at {0}, more than {CLOCK_SKEW_MINUTES} minutes from now: check the clock of whoever sealed it"
+    )]
     FutureLastModified(String),
     /// A value of `data` is not base64.
     #[error("data.{0} does not open to base64 text: use stringData, or encode it before sealing")]
@@ -116,10 +118,14 @@ pub enum OpenError {
     #[error("the seal does not open: {0}")]
     SealBroken(String),
     /// The seal is gone.
-    #[error("the seal was removed: another tool rewrote the sops block, or someone stripped it; `lacre reseal` after a look at the change")]
+    #[error(
+        "the seal was removed: another tool rewrote the sops block, or someone stripped it; `lacre reseal` after a look at the change"
+    )]
     SealRemoved,
     /// A clear part of the content was changed.
-    #[error("a clear part of the content was changed after sealing: type, immutable, or the template's labels or annotations")]
+    #[error(
+        "a clear part of the content was changed after sealing: type, immutable, or the template's labels or annotations"
+    )]
     TemplateMismatch,
     /// All values together are too large.
     #[error("the values take {0} bytes, more than the {SECRET_BYTES_MAX} of a Secret")]
@@ -177,7 +183,9 @@ impl Content {
             suspend: boolean(&spec, "suspend")?,
         };
         match content.data.keys().find(|key| content.string_data.contains_key(*key)) {
-            Some(key) => Err(ObjectError::new(format!("`{key}` stands in data and in stringData: remove one"))),
+            Some(key) => {
+                Err(ObjectError::new(format!("`{key}` stands in data and in stringData: remove one")))
+            }
             None => Ok(content),
         }
     }
@@ -187,7 +195,8 @@ impl Content {
         let mut items = Items::new(TREE_PURPOSE);
         items.add(b'T', &[self.secret_type.as_bytes()]);
         items.add(b'I', &[&[u8::from(self.immutable)]]);
-        let maps = [(b'l', &self.labels), (b'a', &self.annotations), (b'd', &self.data), (b's', &self.string_data)];
+        let maps =
+            [(b'l', &self.labels), (b'a', &self.annotations), (b'd', &self.data), (b's', &self.string_data)];
         for (letter, map) in maps {
             items.add(b'M', &[]);
             map.iter().for_each(|(key, value)| items.add(letter, &[key.as_bytes(), value.as_bytes()]));
@@ -209,7 +218,8 @@ impl EncryptedSecret {
     /// # Errors
     /// [`ObjectError`] when it is of another kind, has no `sops` block, or a field that the seal would not cover.
     pub fn from_json(object: &Plain) -> Result<Self, ObjectError> {
-        let field = |pointer: &str| object.pointer(pointer).and_then(Plain::as_str).unwrap_or_default().to_owned();
+        let field =
+            |pointer: &str| object.pointer(pointer).and_then(Plain::as_str).unwrap_or_default().to_owned();
         if field("/apiVersion") != API_VERSION || field("/kind") != KIND {
             return Err(ObjectError::new(format!("it is not a {KIND} of {API_VERSION}")));
         }
@@ -218,7 +228,8 @@ impl EncryptedSecret {
             namespace: field("/metadata/namespace"),
             name: field("/metadata/name"),
             content: Content::read(object.get("spec").unwrap_or(&Plain::Null))?,
-            metadata: Metadata::read(block).map_err(|reason| ObjectError::new(format!("the sops block: {reason}")))?,
+            metadata: Metadata::read(block)
+                .map_err(|reason| ObjectError::new(format!("the sops block: {reason}")))?,
         })
     }
 
@@ -249,7 +260,11 @@ impl EncryptedSecret {
         let cipher = ValueCipher::new(key.expose_secret());
         let values = self.values(&cipher)?;
         if claims.tree != self.content.digest() {
-            let changed = if self.mac_matches(&cipher, &values) { OpenError::TemplateMismatch } else { OpenError::MacMismatch };
+            let changed = if self.mac_matches(&cipher, &values) {
+                OpenError::TemplateMismatch
+            } else {
+                OpenError::MacMismatch
+            };
             return Err(changed);
         }
         Ok(OpenSecret { data: decoded(values)?, last_modified, bind, key })
@@ -257,12 +272,17 @@ impl EncryptedSecret {
 
     fn check_metadata(&self, context: &ObjectContext<'_>) -> Result<Timestamp, OpenError> {
         let unsupported = |reason: &str| OpenError::UnsupportedMetadata(reason.to_owned());
-        if self.metadata.selector.to_string() != object::selector().to_string() || !self.metadata.mac_only_encrypted {
-            return Err(unsupported("an EncryptedSecret must be sealed by encrypted_regex ^(data|stringData)$ with mac_only_encrypted"));
+        if self.metadata.selector.to_string() != object::selector().to_string()
+            || !self.metadata.mac_only_encrypted
+        {
+            return Err(unsupported(
+                "an EncryptedSecret must be sealed by encrypted_regex ^(data|stringData)$ with mac_only_encrypted",
+            ));
         }
         let last_modified: Timestamp =
             self.metadata.last_modified.parse().map_err(|_| unsupported("lastmodified is not RFC 3339"))?;
-        let latest = context.now.saturating_add(Span::new().minutes(CLOCK_SKEW_MINUTES)).unwrap_or(context.now);
+        let latest =
+            context.now.saturating_add(Span::new().minutes(CLOCK_SKEW_MINUTES)).unwrap_or(context.now);
         match last_modified > latest {
             true => Err(OpenError::FutureLastModified(self.metadata.last_modified.clone())),
             false => Ok(last_modified),
@@ -310,7 +330,8 @@ impl EncryptedSecret {
             if !Sealed::looks_like(text) {
                 return Err(OpenError::PlaintextValue(path));
             }
-            let sealed = Sealed::parse(text, Form::Strict).ok().filter(|sealed| sealed.kind == ValueType::Str);
+            let sealed =
+                Sealed::parse(text, Form::Strict).ok().filter(|sealed| sealed.kind == ValueType::Str);
             let sealed = sealed.ok_or_else(|| OpenError::ValueMismatch(path.clone()))?;
             let additional_data = format!("spec:{field}:{key}:");
             let bytes = cipher.open(&sealed, additional_data.as_bytes());
@@ -328,7 +349,9 @@ impl EncryptedSecret {
     }
 }
 
-fn decoded(values: Vec<(&'static str, String, SecretBytes)>) -> Result<BTreeMap<String, SecretBytes>, OpenError> {
+fn decoded(
+    values: Vec<(&'static str, String, SecretBytes)>,
+) -> Result<BTreeMap<String, SecretBytes>, OpenError> {
     let decode = |(field, key, bytes): (&'static str, String, SecretBytes)| {
         if field == "stringData" {
             return Ok((key, bytes));
@@ -348,7 +371,11 @@ impl OpenSecret {
     /// so that a guess cannot be tested against it. Different for each object by its `uid`.
     pub fn fingerprint(&self, uid: &str, key: &str) -> Option<String> {
         let value = self.data.get(key)?;
-        Some(mac::fingerprint(&self.key, FINGERPRINT_INFO, &[uid.as_bytes(), key.as_bytes(), value.expose_secret()]))
+        Some(mac::fingerprint(
+            &self.key,
+            FINGERPRINT_INFO,
+            &[uid.as_bytes(), key.as_bytes(), value.expose_secret()],
+        ))
     }
 
     /// The scope it was sealed for.
@@ -365,7 +392,9 @@ fn known(value: &Plain, name: &str, fields: &[&str]) -> Result<Map<String, Plain
         _ => return Err(ObjectError::new(format!("`{name}` is not a mapping"))),
     };
     match map.keys().find(|key| !fields.contains(&key.as_str())) {
-        Some(key) => Err(ObjectError::new(format!("`{name}.{key}` is not known to this version, so no seal would cover it"))),
+        Some(key) => Err(ObjectError::new(format!(
+            "`{name}.{key}` is not known to this version, so no seal would cover it"
+        ))),
         None => Ok(map),
     }
 }
@@ -407,6 +436,8 @@ fn keys_from(value: Option<&Plain>) -> Result<Vec<String>, ObjectError> {
         Some(_) => return Err(ObjectError::new("`keysFrom` is not a list")),
     };
     let name = |source: &Plain| source.pointer("/secretRef/name").and_then(Plain::as_str).map(str::to_owned);
-    let names = sources.iter().map(|source| name(source).ok_or_else(|| ObjectError::new("`keysFrom` needs secretRef.name")));
+    let names = sources
+        .iter()
+        .map(|source| name(source).ok_or_else(|| ObjectError::new("`keysFrom` needs secretRef.name")));
     names.collect()
 }

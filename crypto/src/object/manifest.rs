@@ -46,13 +46,22 @@ pub fn seal_manifest(
     let document = Document::read(text, format)?;
     check_words(text, &document)?;
     let [part] = document.tree.documents.as_slice() else {
-        return Err(EncryptError::Object("the manifest holds more than one document: seal one at a time".to_owned()));
+        return Err(EncryptError::Object(
+            "the manifest holds more than one document: seal one at a time".to_owned(),
+        ));
     };
     let secret = part.root.map_or(Plain::Null, |root| document.tree.plain(root, true));
     let (namespace, name) = place(&secret, options.namespace)?;
     let object = object_of(&secret, &namespace, &name, &options.keys_from)?;
     let clusters = (!options.clusters.is_empty()).then_some(options.clusters);
-    let bind = ObjectBind { group: GROUP.into(), kind: KIND.into(), scope: options.scope, namespace, name, clusters };
+    let bind = ObjectBind {
+        group: GROUP.into(),
+        kind: KIND.into(),
+        scope: options.scope,
+        namespace,
+        name,
+        clusters,
+    };
     let sealing = EncryptOptions {
         groups: options.groups,
         selector: object::selector(),
@@ -69,7 +78,8 @@ fn check_words(text: &str, document: &Document) -> Result<(), ParseError> {
         let NodeKind::Map { entries, .. } = &node.kind else { continue };
         for entry in entries {
             if text[entry.place.clone()] == entry.name && is_yaml_1_1_word(&entry.name) {
-                let reason = format!("kubectl reads the key {0} as something else: write \"{0}\"", entry.name);
+                let reason =
+                    format!("kubectl reads the key {0} as something else: write \"{0}\"", entry.name);
                 return Err(ParseError::at(text, entry.place.start, reason));
             }
         }
@@ -78,19 +88,26 @@ fn check_words(text: &str, document: &Document) -> Result<(), ParseError> {
 }
 
 fn place(secret: &Plain, namespace: Option<&str>) -> Result<(String, String), EncryptError> {
-    let field = |pointer: &str| secret.pointer(pointer).and_then(Plain::as_str).filter(|text| !text.is_empty());
+    let field =
+        |pointer: &str| secret.pointer(pointer).and_then(Plain::as_str).filter(|text| !text.is_empty());
     if field("/apiVersion") != Some("v1") || field("/kind") != Some("Secret") {
-        return Err(EncryptError::Object("it is not the manifest of a Secret (apiVersion v1, kind Secret)".to_owned()));
+        return Err(EncryptError::Object(
+            "it is not the manifest of a Secret (apiVersion v1, kind Secret)".to_owned(),
+        ));
     }
-    let name = field("/metadata/name").ok_or_else(|| EncryptError::Object("the manifest has no metadata.name".to_owned()))?;
+    let name = field("/metadata/name")
+        .ok_or_else(|| EncryptError::Object("the manifest has no metadata.name".to_owned()))?;
     let namespace = match (field("/metadata/namespace"), namespace) {
         (Some(own), Some(given)) if own != given => {
-            return Err(EncryptError::Object(format!("the manifest is for namespace {own}, and {given} was asked for")));
+            return Err(EncryptError::Object(format!(
+                "the manifest is for namespace {own}, and {given} was asked for"
+            )));
         }
         (Some(own), _) => own,
         (None, Some(given)) => given,
         (None, None) => {
-            let reason = "the manifest names no namespace, and the seal binds to one: add it, or give --namespace";
+            let reason =
+                "the manifest names no namespace, and the seal binds to one: add it, or give --namespace";
             return Err(EncryptError::Object(reason.to_owned()));
         }
     };
@@ -98,11 +115,18 @@ fn place(secret: &Plain, namespace: Option<&str>) -> Result<(String, String), En
 }
 
 /// The object with clear values, its fields in the order that people write and keys in that of an API server.
-fn object_of(secret: &Plain, namespace: &str, name: &str, keys_from: &[String]) -> Result<Plain, EncryptError> {
+fn object_of(
+    secret: &Plain,
+    namespace: &str,
+    name: &str,
+    keys_from: &[String],
+) -> Result<Plain, EncryptError> {
     let fields = ["apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData"];
     let secret = secret.as_object().cloned().unwrap_or_default();
     if let Some(unknown) = secret.keys().find(|key| !fields.contains(&key.as_str())) {
-        return Err(EncryptError::Object(format!("the manifest has a field `{unknown}` that a Secret does not have")));
+        return Err(EncryptError::Object(format!(
+            "the manifest has a field `{unknown}` that a Secret does not have"
+        )));
     }
     let mut spec = Map::new();
     for field in ["type", "immutable"] {
@@ -146,7 +170,9 @@ fn values(secret: &Map<String, Plain>, field: &str) -> Result<Map<String, Plain>
         Some(_) => return Err(EncryptError::Object(format!("`{field}` is not a mapping"))),
     };
     if let Some((key, _)) = values.iter().find(|(_, value)| !value.is_string()) {
-        return Err(EncryptError::Object(format!("{field}.{key} is not text, and a cluster would refuse it: put it in quotes")));
+        return Err(EncryptError::Object(format!(
+            "{field}.{key} is not text, and a cluster would refuse it: put it in quotes"
+        )));
     }
     values.sort_keys();
     Ok(values)
@@ -156,7 +182,8 @@ fn values(secret: &Map<String, Plain>, field: &str) -> Result<Map<String, Plain>
 fn template(secret: &Map<String, Plain>) -> Map<String, Plain> {
     let mut template = Map::new();
     for field in ["labels", "annotations"] {
-        let entries = secret.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Plain::as_object);
+        let entries =
+            secret.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Plain::as_object);
         let mut entries = entries.cloned().unwrap_or_default();
         entries.shift_remove("kubectl.kubernetes.io/last-applied-configuration");
         entries.sort_keys();

@@ -80,7 +80,8 @@ impl Translator<'_> {
             self.written.push_str("\\{");
             return Ok(false);
         }
-        let beyond = |text: &str| text.parse::<u32>().map_or(!text.is_empty(), |count| count > REPETITIONS_MAX);
+        let beyond =
+            |text: &str| text.parse::<u32>().map_or(!text.is_empty(), |count| count > REPETITIONS_MAX);
         if beyond(least) || most.is_some_and(beyond) {
             return Err(format!("a counter is beyond {REPETITIONS_MAX}"));
         }
@@ -109,7 +110,7 @@ impl Translator<'_> {
                 _ => Ok(()),
             };
         }
-        while let Some(next) = self.rest.next() {
+        for next in self.rest.by_ref() {
             match next {
                 'i' | 'm' | 's' | 'U' | '-' => self.written.push(next),
                 ':' | ')' => {
@@ -268,7 +269,19 @@ mod tests {
     #[test]
     fn what_go_refuses_is_refused() {
         let patterns = [
-            "(", "a**", "x{2}{3}", "(?x)a b", "a{1,1001}", "(?=a)", "(?!a)", "(?<=a)", "\\1", "a\\", "[a", "\\y", "\\Z",
+            "(",
+            "a**",
+            "x{2}{3}",
+            "(?x)a b",
+            "a{1,1001}",
+            "(?=a)",
+            "(?!a)",
+            "(?<=a)",
+            "\\1",
+            "a\\",
+            "[a",
+            "\\y",
+            "\\Z",
             "*a",
         ];
         for pattern in patterns {

@@ -1,3 +1,5 @@
 //! Against the real peers, which `cargo xtask peers` installs. One binary: components are shared.
 
+mod documents;
+mod interop;
 mod recipients;

@@ -2,13 +2,21 @@
 
 use std::ops::Range;
 
+use crate::document::Site;
 use crate::document::tree::Block;
-use crate::format::yaml::read;
+use crate::format::Replacement;
+use crate::format::yaml::{read, write};
+use crate::value::{Value, ValueType};
 
 /// Finds the header of a block scalar, from its indicator to the end of its line with the line break, given the
 /// place that the parser names (from the first character of content, or the header when there is no content), its
 /// value, and all comments in text order.
-pub(super) fn header(text: &str, place: &Range<usize>, value: &str, comments: &[Range<usize>]) -> Option<Range<usize>> {
+pub(super) fn header(
+    text: &str,
+    place: &Range<usize>,
+    value: &str,
+    comments: &[Range<usize>],
+) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let at_header = matches!(bytes.get(place.start), Some(b'|' | b'>'));
     if at_header && value.bytes().all(|byte| byte == b'\n') {
@@ -70,23 +78,44 @@ pub(super) fn line_break<'a>(text: &'a str, header: &Range<usize>) -> &'a str {
     if end == line.len() { "\n" } else { &line[end..] }
 }
 
-/// The sealed form: the header as it was, and one line.
-pub(super) fn sealed(text: &str, place: &Range<usize>, block: &Block, enc: &str) -> String {
-    let line_break = line_break(text, &block.header);
+/// Place of the content alone: the header and its comment stay when a block is sealed.
+pub(super) fn content(place: &Range<usize>, block: &Block) -> Range<usize> {
+    block.header.end..place.end
+}
+
+/// The sealed form of the content: one line.
+pub(super) fn sealed(text: &str, place: &Range<usize>, block: &Block, enc: &str) -> Replacement {
+    let place = content(place, block);
+    let end = if text[place.clone()].ends_with(['\n', '\r']) { line_break(text, &block.header) } else { "" };
+    Replacement { text: format!("{}{enc}{end}", " ".repeat(block.indent)), place }
+}
+
+/// `value` at the place of a block: its content where that can hold it under the header that is there, else on the
+/// line of the header.
+pub(super) fn opened(text: &str, site: &Site, block: &Block, value: &Value, folded: bool) -> Replacement {
+    let content = content(&site.inner, block);
     let header = &text[block.header.clone()];
-    let indent = " ".repeat(block.indent);
-    let ended = text[place.clone()].ends_with(['\n', '\r']);
-    let header_ended = header.ends_with(['\n', '\r']);
-    format!(
-        "{header}{}{indent}{enc}{}",
-        if header_ended { "" } else { line_break },
-        if ended { line_break } else { "" }
-    )
+    let fits = value
+        .as_text()
+        .filter(|_| value.kind() == Some(ValueType::Str))
+        .and_then(|value| written(text, block, folded, value))
+        .and_then(|written| written.strip_prefix(header).map(str::to_owned));
+    match fits {
+        Some(lines) => Replacement { place: content, text: lines },
+        None => {
+            let ended = text[content].ends_with(['\n', '\r']);
+            let end = if ended { line_break(text, &block.header) } else { "" };
+            Replacement {
+                place: site.inner.clone(),
+                text: format!("{}{end}", write::scalar(value, false, false)),
+            }
+        }
+    }
 }
 
 /// `value` as a block scalar under a header like the one at `block`, folded where that can hold it and it was;
 /// nothing when it cannot be a block there.
-pub(super) fn opened(text: &str, block: &Block, folded: bool, value: &str) -> Option<String> {
+pub(super) fn written(text: &str, block: &Block, folded: bool, value: &str) -> Option<String> {
     let body = value.trim_end_matches('\n');
     let breaks = value.len() - body.len();
     let is_odd = |character: char| {
@@ -122,7 +151,8 @@ fn digit(header: &str) -> Option<usize> {
 
 /// The header with the chomping that a value ending in `breaks` line feeds needs.
 fn with_chomping(header: &str, breaks: usize) -> Option<String> {
-    let indicators_end = header[1..].find(|next: char| !matches!(next, '0'..='9' | '+' | '-')).map(|found| found + 1)?;
+    let indicators_end =
+        header[1..].find(|next: char| !matches!(next, '0'..='9' | '+' | '-')).map(|found| found + 1)?;
     let (indicators, rest) = header.split_at(indicators_end);
     let chomping = indicators.chars().find(|next| matches!(next, '+' | '-'));
     let wanted = match (breaks, chomping) {
@@ -143,10 +173,4 @@ fn reads_as(written: &str, indent: usize, value: &str) -> bool {
     let parent = indent.saturating_sub(digit(written).unwrap_or(1));
     let snippet = format!("{}- {written}", " ".repeat(parent));
     read::lone_scalar(&snippet).is_some_and(|read| read == value)
-}
-
-/// A scalar that cannot be a block, in a block's place: on the line where the header was.
-pub(super) fn on_one_line(text: &str, place: &Range<usize>, block: &Block, scalar: &str) -> String {
-    let ended = text[place.clone()].ends_with(['\n', '\r']);
-    format!("{scalar}{}", if ended { line_break(text, &block.header) } else { "" })
 }

@@ -67,7 +67,7 @@ enum Kind {
     /// The end of a document, where its `sops` key will stand.
     End,
     /// The closing bracket or brace of a collection.
-    FlowEnd,
+    FlowEnd(NodeId),
     /// The opening one.
     FlowStart,
     /// The dash of a list's item.
@@ -120,7 +120,14 @@ impl Marks<'_> {
     }
 
     fn mark(&mut self, kind: Kind, place: Range<usize>, (container, slot): (NodeId, usize)) {
-        self.marks.push(Mark { kind, start: place.start, end: place.end, container, slot, open: self.open.clone() });
+        self.marks.push(Mark {
+            kind,
+            start: place.start,
+            end: place.end,
+            container,
+            slot,
+            open: self.open.clone(),
+        });
     }
 
     fn node(&mut self, id: NodeId, outer: (NodeId, usize)) {
@@ -177,7 +184,7 @@ impl Marks<'_> {
     fn leave(&mut self, id: NodeId, flow: bool, outer: (NodeId, usize)) {
         if flow {
             let end = self.tree.nodes[id].inner.end;
-            self.mark(Kind::FlowEnd, end.saturating_sub(1)..end, outer);
+            self.mark(Kind::FlowEnd(id), end.saturating_sub(1)..end, outer);
         } else {
             self.open.pop();
         }
@@ -245,6 +252,7 @@ impl Gap<'_> {
         let between = self.text.get(prior.end..comment).unwrap_or_default();
         match (prior.kind, self.next) {
             (Kind::Key, Some(next)) if between.contains(['&', '!']) => (next.container, next.slot),
+            (Kind::FlowEnd(flow), _) => (flow, 0),
             _ => (prior.container, prior.slot),
         }
     }
@@ -290,6 +298,8 @@ struct OwnLines<'a> {
     indent: usize,
     /// Whether a foot still belongs to the prior content itself.
     at_prior: bool,
+    /// Columns of the groups given away so far.
+    columns: Vec<usize>,
     blank_seen: bool,
 }
 
@@ -302,6 +312,7 @@ impl<'a> OwnLines<'a> {
             prior_line: gap.prior.map_or(0, |prior| gap.lines.line(prior.end.max(prior.start + 1) - 1)),
             indent: gap.prior.and_then(|prior| prior.open.last()).map_or(0, |level| level.column),
             at_prior: true,
+            columns: Vec::new(),
             blank_seen: false,
         }
     }
@@ -346,7 +357,10 @@ impl<'a> OwnLines<'a> {
         let Some(group) = self.group.take() else { return };
         let column = self.gap.next_column();
         match next {
-            Some(next) if next.kind != Kind::FlowEnd && (column >= self.indent || column == group.column) => {
+            Some(next)
+                if !matches!(next.kind, Kind::FlowEnd(_))
+                    && (column >= self.indent || column == group.column) =>
+            {
                 self.give(&group, Some((next.container, next.slot)));
             }
             _ => self.foot(&group, false),
@@ -355,7 +369,13 @@ impl<'a> OwnLines<'a> {
 
     fn foot(&mut self, group: &Group, out: bool) {
         let at_prior = std::mem::replace(&mut self.at_prior, false) && !out;
-        let owner = if at_prior { self.gap.after_prior() } else { self.gap.by_indent(group.column) };
+        let owner = match (at_prior, self.columns.contains(&group.column)) {
+            (true, _) => self.gap.after_prior(),
+            // Only the first comment of an indent is found by it.
+            (false, true) => self.gap.next.map(|next| (next.container, next.slot)),
+            (false, false) => self.gap.by_indent(group.column),
+        };
+        self.columns.push(group.column);
         self.give(group, owner);
     }
 

@@ -5,9 +5,9 @@ use serde_json::Value as Plain;
 use crate::document::tree::{NodeId, NodeKind, Style, Tree};
 use crate::document::{BLOCK_KEY, Site};
 use crate::error::PathError;
-use crate::format::{Insertion, Replacement};
 use crate::format::yaml::print::on_one_line;
 use crate::format::yaml::{block, scalar, write};
+use crate::format::{Insertion, Replacement};
 use crate::value::Value;
 
 /// Spaces by which a new collection stands under its key, when the text shows no habit of its own.
@@ -56,7 +56,12 @@ pub(super) fn insertion(
 }
 
 /// What puts `json` in the place of `node`: in the style that was there, where that can hold it.
-pub(super) fn replacement(text: &str, tree: &Tree, node: NodeId, json: &Plain) -> Result<Replacement, PathError> {
+pub(super) fn replacement(
+    text: &str,
+    tree: &Tree,
+    node: NodeId,
+    json: &Plain,
+) -> Result<Replacement, PathError> {
     let found = &tree.nodes[node];
     let (outer, inner) = (found.outer.clone(), found.inner.clone());
     let value = match json {
@@ -65,16 +70,17 @@ pub(super) fn replacement(text: &str, tree: &Tree, node: NodeId, json: &Plain) -
         other => scalar::resolve(&other.to_string(), None, true).ok(),
     };
     match (&found.kind, value) {
-        (NodeKind::Alias { .. }, _) => {
-            Err(PathError("the value is an alias: change the place it points to, or write the value there".into()))
-        }
+        (NodeKind::Alias { .. }, _) => Err(PathError(
+            "the value is an alias: change the place it points to, or write the value there".into(),
+        )),
         (NodeKind::Scalar { style, .. }, Some(value)) if !inner.is_empty() => {
-            let site = Site { outer: outer.clone(), inner, core_tag: found.core_tag.clone(), style: style.clone() };
-            Ok(Replacement { place: outer, text: write::opened(text, &site, &value) })
+            let site = Site { outer, inner, core_tag: found.core_tag.clone(), style: style.clone() };
+            Ok(write::opened(text, &site, &value))
         }
         (NodeKind::Scalar { style: Style::Folded(found) | Style::Literal(found), .. }, _) => {
-            let written = block::on_one_line(text, &inner, found, &on_one_line(json));
-            Ok(Replacement { place: inner, text: written })
+            let ended = text[inner.clone()].ends_with(['\n', '\r']);
+            let end = if ended { block::line_break(text, &found.header) } else { "" };
+            Ok(Replacement { place: inner, text: format!("{}{end}", on_one_line(json)) })
         }
         _ => {
             let space = if inner.is_empty() { " " } else { "" };
@@ -90,7 +96,9 @@ fn dash(text: &str, item: usize) -> usize {
 /// A value after `key: ` or `- `: on the same line, or a text of several lines as a literal block.
 fn below(json: &Plain, indent: usize) -> String {
     match json {
-        Plain::String(text) if text.contains('\n') && text.lines().all(is_literal_line) && !text.starts_with('\n') => {
+        Plain::String(text)
+            if text.contains('\n') && text.lines().all(is_literal_line) && !text.starts_with('\n') =>
+        {
             let pad = " ".repeat(indent + INDENT);
             let body = text.trim_end_matches('\n');
             let chomping = match text.len() - body.len() {
@@ -106,7 +114,9 @@ fn below(json: &Plain, indent: usize) -> String {
 }
 
 fn is_literal_line(line: &str) -> bool {
-    !line.starts_with([' ', '\t']) && !line.ends_with([' ', '\t']) && line.chars().all(|next| (' '..='~').contains(&next))
+    !line.starts_with([' ', '\t'])
+        && !line.ends_with([' ', '\t'])
+        && line.chars().all(|next| (' '..='~').contains(&next))
 }
 
 fn on_one_line_in_block(json: &Plain) -> String {

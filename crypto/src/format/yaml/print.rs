@@ -31,7 +31,11 @@ impl Printer {
                 items.iter().for_each(|value| self.item(lines, indent + self.indent, value));
                 written
             }
-            _ => writeln!(lines, "{pad}{key}: {}", self.scalar(value, (indent / self.indent + 1) * self.indent)),
+            _ => writeln!(
+                lines,
+                "{pad}{key}: {}",
+                self.scalar(value, (indent / self.indent + 1) * self.indent)
+            ),
         };
     }
 
@@ -84,7 +88,9 @@ fn is_block(text: &str) -> bool {
 pub(super) fn on_one_line(value: &Plain) -> String {
     match value {
         Plain::Object(map) => {
-            let entry = |(key, value): (&String, &Plain)| format!("{}: {}", write::double_quoted(key), on_one_line(value));
+            let entry = |(key, value): (&String, &Plain)| {
+                format!("{}: {}", write::double_quoted(key), on_one_line(value))
+            };
             format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(", "))
         }
         Plain::Array(items) => format!("[{}]", items.iter().map(on_one_line).collect::<Vec<_>>().join(", ")),

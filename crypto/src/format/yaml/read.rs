@@ -87,7 +87,10 @@ impl Builder<'_> {
         match event {
             Event::DocumentStart(_, version) => {
                 if version.is_some_and(|version| (version.major, version.minor) != (1, 1)) {
-                    return self.refuse(place.start, "other tools refuse a %YAML directive other than 1.1: remove it");
+                    return self.refuse(
+                        place.start,
+                        "other tools refuse a %YAML directive other than 1.1: remove it",
+                    );
                 }
                 self.end_document(place.start);
                 self.ended = false;
@@ -97,7 +100,8 @@ impl Builder<'_> {
             Event::Comment(..) => self.comments.push(place),
             Event::Alias(anchor) => {
                 let target = self.anchors.get(&anchor).copied();
-                let Some(target) = target.filter(|target| self.open.iter().all(|open| open.node != *target)) else {
+                let Some(target) = target.filter(|target| self.open.iter().all(|open| open.node != *target))
+                else {
                     return self.refuse(place.start, "the alias leads back into itself");
                 };
                 self.node(NodeKind::Alias { target }, 0, None, span)?;
@@ -106,7 +110,9 @@ impl Builder<'_> {
                 let node = &mut self.tree.nodes[self.latest];
                 node.outer.start = node.outer.start.min(place.start);
             }
-            Event::Scalar(text, style, anchor, tag) => self.scalar(&text, style, anchor, tag.as_deref(), span)?,
+            Event::Scalar(text, style, anchor, tag) => {
+                self.scalar(&text, style, anchor, tag.as_deref(), span)?
+            }
             Event::SequenceStart(style, anchor, tag) => {
                 let kind = NodeKind::List { items: Vec::new(), flow: style == StructureStyle::Flow };
                 self.collection(kind, anchor, tag.as_deref(), span)?;
@@ -173,7 +179,7 @@ impl Builder<'_> {
         let place = span.byte_range().unwrap_or_default();
         let absent = place.is_empty() && style == ScalarStyle::Plain;
         let text = if absent { "" } else { text };
-        let plain = style == ScalarStyle::Plain && !tag.is_some_and(|tag| !is_core(tag));
+        let plain = style == ScalarStyle::Plain && tag.is_none_or(is_core);
         let core = tag.filter(|tag| is_core(tag)).map(Tag::suffix);
         let resolved = scalar::resolve(text, core, plain);
         let value = resolved.map_err(|reason| ParseError::at(self.text, place.start, reason))?;
@@ -183,14 +189,20 @@ impl Builder<'_> {
         if self.open.is_empty() {
             return match absent && tag.is_none() {
                 true => Ok(()),
-                false => self.refuse(place.start, "the document's root must be a mapping, not a single value"),
+                false => {
+                    self.refuse(place.start, "the document's root must be a mapping, not a single value")
+                }
             };
         }
         let flow = self.in_flow();
         let style = match style {
             ScalarStyle::DoubleQuoted => Style::Double { flow },
-            ScalarStyle::Folded => Style::Folded(Block { header: 0..0, indent: span.indent.unwrap_or_default() }),
-            ScalarStyle::Literal => Style::Literal(Block { header: 0..0, indent: span.indent.unwrap_or_default() }),
+            ScalarStyle::Folded => {
+                Style::Folded(Block { header: 0..0, indent: span.indent.unwrap_or_default() })
+            }
+            ScalarStyle::Literal => {
+                Style::Literal(Block { header: 0..0, indent: span.indent.unwrap_or_default() })
+            }
             ScalarStyle::Plain => Style::Plain { flow },
             ScalarStyle::SingleQuoted => Style::Single { flow },
         };
@@ -211,7 +223,8 @@ impl Builder<'_> {
         span: &Span,
     ) -> Result<(), ParseError> {
         if value.kind() != Some(ValueType::Str) {
-            let hint = "a key must be text, and other readers take this one for something else: put it in quotes";
+            let hint =
+                "a key must be text, and other readers take this one for something else: put it in quotes";
             return self.refuse(place.start, hint);
         }
         if anchor != 0 {
@@ -286,12 +299,15 @@ impl Builder<'_> {
         self.comments.sort_by_key(|place| place.start);
         for id in std::mem::take(&mut self.blocks) {
             let node = &mut self.tree.nodes[id];
-            if let NodeKind::Scalar { value, style: Style::Folded(found) | Style::Literal(found) } = &mut node.kind {
+            if let NodeKind::Scalar { value, style: Style::Folded(found) | Style::Literal(found) } =
+                &mut node.kind
+            {
                 let text = value.as_text().unwrap_or_default();
                 let Some(header) = block::header(self.text, &node.inner, text, &self.comments) else {
                     return self.refuse(0, "a block scalar whose header cannot be found");
                 };
-                node.inner = header.start..block::content_end(self.text, &header, node.inner.end, found.indent);
+                node.inner =
+                    header.start..block::content_end(self.text, &header, node.inner.end, found.indent);
                 node.outer.start = node.outer.start.min(header.start);
                 node.outer.end = node.inner.end;
                 found.header = header;

@@ -19,6 +19,8 @@ pub(crate) fn resolve(text: &str, tag: Option<&str>, plain: bool) -> Resolved {
         None if plain => implicit(text),
         None | Some("str") => Ok(Value::text(text)),
         Some("binary") => binary(text),
+        // Stock tools print merge keys with their tag.
+        Some("merge") if text == "<<" => Ok(Value::text(text)),
         Some(tag) => explicit(text, tag),
     }
 }
@@ -176,7 +178,7 @@ mod tests {
             ("1e400", "str", "1e400"),
             ("0o8", "str", "0o8"),
             ("-9223372036854775808", "int", "-9223372036854775808"),
-            ("-9223372036854775809", "float", "-9223372036854775808"),
+            ("-9223372036854775809", "float", "-9223372036854776000"),
             ("123456789012345678901234567890", "float", "123456789012345680000000000000"),
             (".inf", "float", "+Inf"),
             ("-.INF", "float", "-Inf"),

@@ -32,7 +32,7 @@ pub(crate) fn canonical(text: &str) -> Option<String> {
 fn days_in(year: u32, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
         2 => 28,
         _ => 31,
     }
@@ -97,7 +97,11 @@ impl Cursor<'_> {
         if hours > 24 || minutes > 60 {
             return None;
         }
-        Some(if hours == 0 && minutes == 0 { "Z".to_owned() } else { format!("{sign}{hours:02}:{minutes:02}") })
+        Some(if hours == 0 && minutes == 0 {
+            "Z".to_owned()
+        } else {
+            format!("{sign}{hours:02}:{minutes:02}")
+        })
     }
 }
 
@@ -123,9 +127,21 @@ mod tests {
     #[test]
     fn other_texts_are_no_timestamps() {
         let texts = [
-            "2001", "2001-", "2001-1", "201-01-01", "20010-01-01", "2001-02-29", "2001-00-01", "2001-01-00",
-            "2001-01-01T", "2001-01-01T03:04", "2001-01-01T03:04:05", "2001-01-01 03:04:05Z", "2001-01-01T24:00:00Z",
-            "2001-01-01x", "2001-01-01T03:04:05Zx",
+            "2001",
+            "2001-",
+            "2001-1",
+            "201-01-01",
+            "20010-01-01",
+            "2001-02-29",
+            "2001-00-01",
+            "2001-01-00",
+            "2001-01-01T",
+            "2001-01-01T03:04",
+            "2001-01-01T03:04:05",
+            "2001-01-01 03:04:05Z",
+            "2001-01-01T24:00:00Z",
+            "2001-01-01x",
+            "2001-01-01T03:04:05Zx",
         ];
         for text in texts {
             assert_eq!(canonical(text), None, "{text}");

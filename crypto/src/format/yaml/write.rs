@@ -2,30 +2,35 @@
 
 use crate::document::Site;
 use crate::document::tree::Style;
+use crate::format::Replacement;
 use crate::format::yaml::{block, scalar};
 use crate::value::{Value, ValueType};
 
-/// The text for a site with the sealed text `enc`: same style, in quotes inside brackets and braces.
-pub(super) fn sealed(text: &str, site: &Site, enc: &str) -> String {
+/// What a site becomes with the sealed text `enc`: same style, in quotes inside brackets and braces. In an object, of
+/// which an API server must see the bare text, nothing is a block.
+pub(super) fn sealed(text: &str, site: &Site, enc: &str, one_line: bool) -> Replacement {
     let written = match &site.style {
-        Style::Comment => return format!("#{enc}"),
+        Style::Comment => format!("#{enc}"),
         Style::Double { .. } | Style::Plain { flow: true } => format!("\"{enc}\""),
         Style::Single { .. } => format!("'{enc}'"),
         Style::Plain { flow: false } => enc.to_owned(),
-        Style::Folded(found) | Style::Literal(found) => block::sealed(text, &site.inner, found, enc),
+        Style::Folded(found) | Style::Literal(found) if !one_line => {
+            return block::sealed(text, &site.inner, found, enc);
+        }
+        Style::Folded(found) | Style::Literal(found) => {
+            let ended = text[site.inner.clone()].ends_with(['\n', '\r']);
+            format!("{enc}{}", if ended { block::line_break(text, &found.header) } else { "" })
+        }
     };
-    format!("{}{written}", properties(text, site))
+    Replacement { place: site.outer.clone(), text: format!("{}{written}", properties(text, site)) }
 }
 
-/// The default spelling of `value` at a site.
-pub(super) fn opened(text: &str, site: &Site, value: &Value) -> String {
+/// What a site becomes with `value` in its default spelling.
+pub(super) fn opened(text: &str, site: &Site, value: &Value) -> Replacement {
     let written = match &site.style {
-        Style::Comment => return format!("#{}", value.as_text().unwrap_or_default()),
-        Style::Folded(found) | Style::Literal(found) => value
-            .as_text()
-            .filter(|_| value.kind() == Some(ValueType::Str))
-            .and_then(|value| block::opened(text, found, matches!(site.style, Style::Folded(_)), value))
-            .unwrap_or_else(|| block::on_one_line(text, &site.inner, found, &scalar(value, false, false))),
+        Style::Comment => format!("#{}", value.as_text().unwrap_or_default()),
+        Style::Folded(found) => return block::opened(text, site, found, value, true),
+        Style::Literal(found) => return block::opened(text, site, found, value, false),
         // Inside brackets and braces both are sealed in quotes, so both have one default.
         Style::Double { .. } | Style::Plain { flow: true } => scalar(value, true, true),
         Style::Plain { flow: false } => scalar(value, false, false),
@@ -36,11 +41,14 @@ pub(super) fn opened(text: &str, site: &Site, value: &Value) -> String {
             _ => scalar(value, true, true),
         },
     };
-    format!("{}{written}", properties(text, site))
+    Replacement { place: site.outer.clone(), text: format!("{}{written}", properties(text, site)) }
 }
 
 /// Anchor and tag as they stand before the scalar, without a core tag.
 fn properties(text: &str, site: &Site) -> String {
+    if site.style == Style::Comment {
+        return String::new();
+    }
     let all = &text[site.outer.start..site.inner.start.max(site.outer.start)];
     match &site.core_tag {
         None => all.to_owned(),
@@ -55,14 +63,19 @@ fn properties(text: &str, site: &Site) -> String {
 pub(super) fn scalar(value: &Value, quoted: bool, flow: bool) -> String {
     match value {
         Value::Null => "null".to_owned(),
-        Value::Typed(ValueType::Str | ValueType::Comment, bytes) => match std::str::from_utf8(bytes.expose_secret()) {
-            Ok(text) if !quoted && is_plain(text, flow) => text.to_owned(),
-            Ok(text) => double_quoted(text),
-            Err(_) => {
-                use base64::Engine;
-                format!("!!binary {}", base64::engine::general_purpose::STANDARD.encode(bytes.expose_secret()))
+        Value::Typed(ValueType::Str | ValueType::Comment, bytes) => {
+            match std::str::from_utf8(bytes.expose_secret()) {
+                Ok(text) if !quoted && is_plain(text, flow) => text.to_owned(),
+                Ok(text) => double_quoted(text),
+                Err(_) => {
+                    use base64::Engine;
+                    format!(
+                        "!!binary {}",
+                        base64::engine::general_purpose::STANDARD.encode(bytes.expose_secret())
+                    )
+                }
             }
-        },
+        }
         Value::Typed(kind, _) => non_text(*kind, value.as_text().unwrap_or_default()),
     }
 }
@@ -105,14 +118,17 @@ fn is_single_quotable(text: &str) -> bool {
 }
 
 fn is_special(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    character.is_control()
+        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 /// Whether `text` can stand without quotes and still be that text for every reader.
 fn is_plain(text: &str, flow: bool) -> bool {
     let starts_well = |first: char, second: Option<char>| match first {
         '-' | '?' | ':' => second.is_some_and(|second| second != ' ' && !(flow && ",[]{}".contains(second))),
-        ',' | '[' | ']' | '{' | '}' | '#' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' => false,
+        ',' | '[' | ']' | '{' | '}' | '#' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`' => {
+            false
+        }
         _ => true,
     };
     let mut characters = text.chars();
@@ -133,8 +149,10 @@ fn is_plain(text: &str, flow: bool) -> bool {
 /// Words and numbers that older readers take for something else than text.
 pub(crate) fn is_yaml_1_1_word(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let word = matches!(lower.as_str(), "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null" | "~");
-    let sexagesimal = text.contains(':') && text.bytes().all(|byte| byte.is_ascii_digit() || b":._+-".contains(&byte));
+    let word =
+        matches!(lower.as_str(), "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null" | "~");
+    let sexagesimal =
+        text.contains(':') && text.bytes().all(|byte| byte.is_ascii_digit() || b":._+-".contains(&byte));
     word || sexagesimal
 }
 
