@@ -2,6 +2,7 @@
 //!
 //! Names and meanings of flags are those of sops, because people and scripts know them.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser};
@@ -24,7 +25,7 @@ pub(crate) struct CommandLine {
 pub(crate) struct GlobalArgs {
     /// Use this file of rules instead of the nearest `.sops.yaml`.
     #[arg(long, global = true, value_name = "FILE", env = "SOPS_CONFIG", hide_env_values = true)]
-    pub(crate) config: Option<PathBuf>,
+    pub(crate) config: Option<OsString>,
 }
 
 /// Speaks to scripts.

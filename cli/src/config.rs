@@ -47,12 +47,21 @@ impl Rule {
     }
 }
 
+/// What becomes of a rule's keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keys {
+    /// Others take their place, so kinds that this build cannot use do not matter.
+    Replaced,
+    /// They are needed.
+    Wanted,
+}
+
 /// The rule for `file`, which a command cannot do without.
 ///
 /// # Errors
 /// The configuration is absent, cannot be read or understood, or none of its rules matches.
 pub(crate) fn rule_required(file: &Path, context: &Context) -> Result<Rule, CommandError> {
-    match find_rule(file, context)? {
+    match find_rule(file, Keys::Wanted, context)? {
         Found::Rule(rule) => Ok(*rule),
         Found::NoConfig => {
             Err(CommandError::general(format!("{}: no creation rules found for it", file.display()))
@@ -67,22 +76,61 @@ pub(crate) fn rule_required(file: &Path, context: &Context) -> Result<Rule, Comm
 }
 
 /// The rule for `file`, or nothing; a configuration of which no rule matches counts as none.
-pub(crate) fn rule_or_none(file: &Path, context: &Context) -> Result<Option<Rule>, CommandError> {
-    match find_rule(file, context)? {
+pub(crate) fn rule_or_none(file: &Path, keys: Keys, context: &Context) -> Result<Option<Rule>, CommandError> {
+    match find_rule(file, keys, context)? {
         Found::Rule(rule) => Ok(Some(*rule)),
         Found::NoConfig | Found::NoMatch { .. } => Ok(None),
     }
 }
 
-enum Found {
-    NoConfig,
-    NoMatch { config: PathBuf, path: String },
-    Rule(Box<Rule>),
+/// Whether a file that is sealed already gets a seal when it is written again: yes, unless its rule says otherwise.
+/// Nothing else of the rule is needed then, so a configuration that cannot be used is only warned about.
+pub(crate) fn wants_seal(file: &Path, context: &Context) -> bool {
+    match find_raw(file, context) {
+        Ok(Found::Rule(found)) => found.raw.seal.unwrap_or(true),
+        Ok(Found::NoConfig | Found::NoMatch { .. }) => true,
+        Err(error) => {
+            context.output.warn(&error.cause.to_string());
+            true
+        }
+    }
 }
 
-fn find_rule(file: &Path, context: &Context) -> Result<Found, CommandError> {
-    let output = context.output;
-    let Some(config) = lookup::find(file, context.global.config.as_deref(), output)? else {
+enum Found<T> {
+    NoConfig,
+    NoMatch { config: PathBuf, path: String },
+    Rule(Box<T>),
+}
+
+/// A rule as written, and where it stands.
+struct RawFound {
+    raw: file::RawRule,
+    config: PathBuf,
+    number: usize,
+    place: String,
+}
+
+fn find_rule(file: &Path, keys: Keys, context: &Context) -> Result<Found<Rule>, CommandError> {
+    match find_raw(file, context)? {
+        Found::NoConfig => Ok(Found::NoConfig),
+        Found::NoMatch { config, path } => Ok(Found::NoMatch { config, path }),
+        Found::Rule(found) => {
+            for key in found.raw.unknown.keys() {
+                context.output.warn(&format!("{}: unknown field `{key}`", found.place));
+            }
+            let groups = match keys {
+                Keys::Wanted => found.raw.groups(&found.place)?,
+                Keys::Replaced => Vec::new(),
+            };
+            let rule = found.raw.understood(groups, &found.config, found.number, &found.place)?;
+            Ok(Found::Rule(Box::new(rule)))
+        }
+    }
+}
+
+fn find_raw(file: &Path, context: &Context) -> Result<Found<RawFound>, CommandError> {
+    let Some(config) = lookup::find(file, context.global.config.as_deref().map(Path::new), context.output)?
+    else {
         return Ok(Found::NoConfig);
     };
     let content = file::read(&config)?;
@@ -90,11 +138,11 @@ fn find_rule(file: &Path, context: &Context) -> Result<Found, CommandError> {
         return Ok(Found::NoConfig);
     }
     let path = lookup::path_below(&config, file)?;
-    for (index, raw) in content.creation_rules.iter().enumerate() {
-        let place = format!("{}: creation rule {}", config.display(), index + 1);
+    for (index, raw) in content.creation_rules.into_iter().enumerate() {
+        let number = index + 1;
+        let place = format!("{}: creation rule {number}", config.display());
         if raw.matches(&path, &place)? {
-            raw.unknown.keys().for_each(|key| output.warn(&format!("{place}: unknown field `{key}`")));
-            return Ok(Found::Rule(Box::new(raw.understood(&config, index + 1, &place)?)));
+            return Ok(Found::Rule(Box::new(RawFound { raw, config, number, place })));
         }
     }
     Ok(Found::NoMatch { config, path })

@@ -87,7 +87,18 @@ pub(crate) fn write(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<(), C
         Some(old) => Attributes::kept(old),
         None => Attributes::fresh(privacy),
     };
-    place.put(bytes, &attributes, None).map_err(|error| write_error(path, &error))
+    place.put(bytes, &attributes, Existing::Replace).map_err(|error| write_error(path, &error))
+}
+
+/// Writes `bytes` to `path` in one step, and refuses when there is something by that name.
+pub(crate) fn create(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<(), CommandError> {
+    let place = Place { target: path.to_owned(), metadata: None, direct: false };
+    match place.put(bytes, &Attributes::fresh(privacy), Existing::Refuse) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(CommandError::on(Kind::Write, path.display(), "exists already"))
+        }
+        result => result.map_err(|error| write_error(path, &error)),
+    }
 }
 
 /// Replaces what `input` was read from, unless it changed since. Plaintext tightens the file's mode.
@@ -102,7 +113,7 @@ pub(crate) fn replace(input: &Input, bytes: &[u8], privacy: Privacy) -> Result<(
         (Some(old), Privacy::OwnerAlone) => Attributes::kept(old).for_owner_alone(),
         (None, _) => return Err(changed_meanwhile(path)),
     };
-    match place.put(bytes, &attributes, Some(input.text.expose_secret().as_bytes())) {
+    match place.put(bytes, &attributes, Existing::Expect(input.text.expose_secret().as_bytes())) {
         Err(error) if error.kind() == io::ErrorKind::StaleNetworkFileHandle => Err(changed_meanwhile(path)),
         result => result.map_err(|error| write_error(path, &error)),
     }
@@ -112,6 +123,14 @@ pub(crate) fn replace(input: &Input, bytes: &[u8], privacy: Privacy) -> Result<(
 pub(crate) fn plain_words(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
+}
+
+/// What to do about a file that is there already.
+enum Existing<'a> {
+    /// Replace it if it still holds this.
+    Expect(&'a [u8]),
+    Refuse,
+    Replace,
 }
 
 /// Where a write ends up once symbolic links are followed.
@@ -148,7 +167,7 @@ impl Place {
     }
 
     /// Puts `bytes` there. An expected content that is no longer found is reported as a stale handle.
-    fn put(&self, bytes: &[u8], attributes: &Attributes, expected: Option<&[u8]>) -> io::Result<()> {
+    fn put(&self, bytes: &[u8], attributes: &Attributes, existing: Existing<'_>) -> io::Result<()> {
         if self.direct {
             return OpenOptions::new().write(true).open(&self.target)?.write_all(bytes);
         }
@@ -163,12 +182,14 @@ impl Place {
         temporary.write_all(bytes)?;
         attributes.apply(temporary.as_file(), &self.target)?;
         temporary.as_file().sync_all()?;
-        if let Some(expected) = expected
-            && !same_content(&self.target, expected)
-        {
-            return Err(io::ErrorKind::StaleNetworkFileHandle.into());
-        }
-        temporary.persist(&self.target).map_err(|error| error.error)?;
+        let persisted = match existing {
+            Existing::Expect(content) if !same_content(&self.target, content) => {
+                return Err(io::ErrorKind::StaleNetworkFileHandle.into());
+            }
+            Existing::Expect(_) | Existing::Replace => temporary.persist(&self.target),
+            Existing::Refuse => temporary.persist_noclobber(&self.target),
+        };
+        persisted.map_err(|error| error.error)?;
         File::open(folder)?.sync_all()
     }
 }
@@ -323,6 +344,16 @@ mod tests {
         write(&file, b"plain", Privacy::OwnerAlone).unwrap();
         assert_eq!(mode(&file), 0o600);
         assert!(write(folder.path(), b"x", Privacy::Shared).is_err(), "a folder is no file");
+    }
+
+    #[test]
+    fn what_is_made_new_overwrites_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        create(&file, b"one", Privacy::OwnerAlone).unwrap();
+        assert!(create(&file, b"two", Privacy::OwnerAlone).is_err());
+        assert_eq!((fs::read_to_string(&file).unwrap().as_str(), mode(&file)), ("one", 0o600));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a temporary file stayed behind");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From a sealed file's text to an open one: read it, find an identity, open and verify it, pass on its warnings.
 
 use lacre_crypto::recipient::RecipientId;
-use lacre_crypto::{Format, OpenFile, OpenOptions, SealedFile};
+use lacre_crypto::{Format, OpenFile, OpenOptions, SealedFile, Verdict};
 
 use crate::error::CommandError;
 use crate::files::Input;
@@ -33,6 +33,23 @@ pub(crate) fn open(
         OpenOptions { ignore_mac: leniency.ignore_mac, accept_removed_seal: leniency.accept_removed_seal };
     let open = sealed.open(key, &options).map_err(|error| CommandError::opening(&name, error))?;
     open.warnings().iter().for_each(|warning| output.warn(&format!("{name}: {warning}")));
+    Ok(open)
+}
+
+/// As [`open`], for a command that will seal the document again: what no seal vouched for until now is said.
+pub(crate) fn open_to_write(
+    input: &Input,
+    format: Format,
+    leniency: Leniency,
+    output: Output,
+) -> Result<OpenFile, CommandError> {
+    let open = open(input, format, leniency, output)?;
+    if open.verdict() == Verdict::NeverSealed {
+        let name = input.name.display();
+        output.note(&format!(
+            "{name}: had no seal; its keys, comments and recipients are taken over unverified"
+        ));
+    }
     Ok(open)
 }
 

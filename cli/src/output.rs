@@ -46,8 +46,11 @@ impl Output {
         }
     }
 
-    /// Says something that needs no action.
+    /// Says something that needs no action; scripts have no use for it.
     pub(crate) fn note(self, line: &str) {
+        if self.json {
+            return;
+        }
         to_stderr(&format!("{}\n", printable(line)));
     }
 

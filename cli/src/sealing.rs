@@ -10,7 +10,7 @@ use lacre_crypto::{EncryptOptions, Format, Selector, SelectorKind, Timestamp, Wr
 
 use crate::args::{FormatArgs, KeyArgs, SelectorArgs};
 use crate::commands::Context;
-use crate::config::{self, Rule};
+use crate::config::{self, Keys, Rule};
 use crate::error::{CommandError, Kind};
 use crate::recipients::{self, ReadyGroups};
 
@@ -77,15 +77,14 @@ impl Plan {
 }
 
 /// How the sealed file called `name` is written again: with a seal, unless its rule says otherwise.
-pub(crate) fn write_options(name: &Path, context: &Context) -> Result<WriteOptions, CommandError> {
-    let seal = config::rule_or_none(name, context)?.is_none_or(|rule| rule.seal);
-    Ok(WriteOptions { now: Timestamp::now(), seal, allow_plaintext: true })
+pub(crate) fn write_options(name: &Path, context: &Context) -> WriteOptions {
+    WriteOptions { now: Timestamp::now(), seal: config::wants_seal(name, context), allow_plaintext: true }
 }
 
 /// The rule for `name`. Typed keys can do without one.
 fn rule(name: &Path, needed: bool, context: &Context) -> Result<Option<Rule>, CommandError> {
     if !needed {
-        return config::rule_or_none(name, context);
+        return config::rule_or_none(name, Keys::Replaced, context);
     }
     let rule = config::rule_required(name, context)?;
     if rule.groups.is_empty() {

@@ -53,8 +53,8 @@ fn change(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
     let input = files::read(Some(&args.file), args.format.filename_override.as_deref())?;
     let format = sealing::format(&input.name, &args.format)?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
-    let open = opening::open(&input, format, leniency, context.output)?;
-    let options = sealing::write_options(&input.name, context)?;
+    let open = opening::open_to_write(&input, format, leniency, context.output)?;
+    let options = sealing::write_options(&input.name, context);
     let options = WriteOptions { allow_plaintext: args.selectors.allow_plaintext, ..options };
     let name = args.file.display().to_string();
     edit(args, open.plaintext(), context, |text| {
@@ -77,10 +77,7 @@ fn create(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
     edit(args, &sample.into(), context, |text| {
         let sealed = lacre_crypto::encrypt(text, format, &plan.options(&ready))
             .map_err(|error| CommandError::writing(&name, error))?;
-        if args.file.exists() {
-            return Err(CommandError::on(Kind::Write, &name, "appeared meanwhile; it is left as it is"));
-        }
-        files::write(&args.file, sealed.as_bytes(), Privacy::Shared)
+        files::create(&args.file, sealed.as_bytes(), Privacy::Shared)
     })
 }
 

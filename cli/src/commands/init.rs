@@ -55,7 +55,7 @@ pub(crate) fn run(args: &InitArgs, context: &Context) -> Result<(), CommandError
         PathPattern::new(pattern).map_err(|error| CommandError::general(format!("--path-regex: {error}")))?;
     }
     let recipients = recipients(args, context)?;
-    files::write(&config, rules(args, &recipients).as_bytes(), Privacy::Shared)?;
+    files::create(&config, rules(args, &recipients).as_bytes(), Privacy::Shared)?;
     add_attributes(&folder.join(".gitattributes"))?;
     let diffs = git::is_work_tree(&folder)
         && DIFF_SETTINGS.iter().all(|(key, value)| git::configure(&folder, key, value));

@@ -59,7 +59,7 @@ pub(super) fn make(path: &Path) -> Result<String, CommandError> {
     }
     let identity = AgeIdentity::generate();
     let text = identity.to_file_text(Timestamp::now());
-    files::write(path, text.expose_secret().as_bytes(), Privacy::OwnerAlone)?;
+    files::create(path, text.expose_secret().as_bytes(), Privacy::OwnerAlone)?;
     Ok(identity.recipient().to_string())
 }
 

@@ -18,13 +18,15 @@ pub(crate) fn run(context: &Context) -> Result<(), CommandError> {
 
 fn describe(command: &Command, text: &mut String) {
     let name = command.get_bin_name().unwrap_or(command.get_name());
+    // Global options are described once, at the top.
     if command.get_subcommands().next().is_none() || name == "lacre" {
         *text += &format!("\n## `{name}`\n\n");
         let about = command.get_long_about().or(command.get_about());
         *text += &format!("{}\n\n", about.map(ToString::to_string).unwrap_or_default().trim());
         *text +=
             &format!("`{}`\n\n", command.clone().render_usage().to_string().trim_start_matches("Usage: "));
-        for arg in command.get_arguments().filter(|arg| is_shown(arg)) {
+        let inherited = |arg: &Arg| arg.is_global_set() && name != "lacre";
+        for arg in command.get_arguments().filter(|arg| is_shown(arg) && !inherited(arg)) {
             describe_argument(arg, text);
         }
         if let Some(example) = command.get_after_help() {
@@ -58,7 +60,6 @@ fn describe_argument(arg: &Arg, text: &mut String) {
     *text += &format!("- {name}: {help}{env}\n");
 }
 
-/// Global options are described once, at the top.
 fn is_shown(arg: &Arg) -> bool {
     !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version")
 }

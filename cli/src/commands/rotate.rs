@@ -72,14 +72,14 @@ pub(crate) fn run(args: &RotateArgs, context: &Context) -> Result<(), CommandErr
     let input = files::read(Some(&args.file), args.format.filename_override.as_deref())?;
     let format = sealing::format(&input.name, &args.format)?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
-    let open = opening::open(&input, format, leniency, context.output)?;
+    let open = opening::open_to_write(&input, format, leniency, context.output)?;
     if open.verdict() == Verdict::NeverSealed && !args.accept_recipients {
         refuse_strangers(&input.name, &open, context)?;
     }
     let name = input.name.display().to_string();
     let groups = changed(&name, opening::groups(&open), &added, &removed)?;
     let ready = ReadyGroups::new(&groups, open.metadata().shamir_threshold)?;
-    let options = sealing::write_options(&input.name, context)?;
+    let options = sealing::write_options(&input.name, context);
     let sealed = lacre_crypto::rotate(&open, &ready.as_groups(), &options)
         .map_err(|error| CommandError::writing(&name, error))?;
     delivery::sealed(&sealed, &args.target, &input, context.output)?;
@@ -132,7 +132,7 @@ fn same_key(held: &RecipientId, named: &RecipientId) -> bool {
 
 /// A file that was never sealed may have been given recipients by anyone: refuse those the rule does not name.
 fn refuse_strangers(name: &std::path::Path, open: &OpenFile, context: &Context) -> Result<(), CommandError> {
-    let Some(rule) = config::rule_or_none(name, context)? else {
+    let Some(rule) = config::rule_or_none(name, config::Keys::Wanted, context)? else {
         return Ok(());
     };
     let known: Vec<&RecipientId> = rule.groups.iter().flatten().collect();

@@ -52,7 +52,7 @@ fn update(file: &Path, args: &UpdatekeysArgs, context: &Context) -> Result<(), C
     if rule.groups.is_empty() {
         return Err(CommandError::general(format!("{}: names no key", rule.name())));
     }
-    let open = opening::open(&input, format, Leniency::default(), context.output)?;
+    let open = opening::open_to_write(&input, format, Leniency::default(), context.output)?;
     let plan = Plan::new(&opening::groups(&open), open.metadata().shamir_threshold, &rule);
     let name = input.name.display().to_string();
     if plan.changes_nothing() {
@@ -60,8 +60,10 @@ fn update(file: &Path, args: &UpdatekeysArgs, context: &Context) -> Result<(), C
         return context.output.done(&line, &plan.as_json(&name, false, false));
     }
     let rotates = !plan.removed.is_empty() && !args.keep_data_key;
-    context.output.note(&plan.as_text(&name, &rule, rotates));
-    if !args.yes && !agreed(context) {
+    let shown = plan.as_text(&name, &rule, rotates);
+    if args.yes {
+        context.output.note(&shown);
+    } else if !agreed(&shown, context) {
         return Err(CommandError::general(format!("{name}: unchanged, since nobody agreed"))
             .hint("answer `y`, or give `--yes`"));
     }
@@ -144,8 +146,8 @@ fn write(input: &Input, sealed: Option<&str>) -> Result<(), CommandError> {
     sealed.map_or(Ok(()), |text| files::replace(input, text.as_bytes(), Privacy::Shared))
 }
 
-fn agreed(context: &Context) -> bool {
-    let answer = context.output.ask("Is this right? (y/n) ");
+fn agreed(plan: &str, context: &Context) -> bool {
+    let answer = context.output.ask(&format!("{plan}\nIs this right? (y/n) "));
     answer.is_some_and(|answer| matches!(answer.as_str(), "y" | "Y" | "yes"))
 }
 

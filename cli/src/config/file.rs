@@ -54,7 +54,7 @@ pub(super) struct RawRule {
     encrypted_comment_regex: Option<String>,
     #[serde(default)]
     mac_only_encrypted: bool,
-    seal: Option<bool>,
+    pub(super) seal: Option<bool>,
     gcp_kms: Option<Value>,
     azure_keyvault: Option<Value>,
     hc_vault_transit_uri: Option<Value>,
@@ -128,12 +128,18 @@ impl RawRule {
         Ok(pattern.is_match(path))
     }
 
-    /// What the rule means. `place` names it in errors.
-    pub(super) fn understood(&self, config: &Path, number: usize, place: &str) -> Result<Rule, CommandError> {
+    /// What the rule means for `groups`. `place` names it in errors.
+    pub(super) fn understood(
+        &self,
+        groups: Vec<Vec<RecipientId>>,
+        config: &Path,
+        number: usize,
+        place: &str,
+    ) -> Result<Rule, CommandError> {
         Ok(Rule {
             config: config.to_owned(),
             number,
-            groups: self.groups(place)?,
+            groups,
             shamir_threshold: self.shamir_threshold.filter(|threshold| *threshold != 0),
             selector: self.selector(place)?,
             mac_only_encrypted: self.mac_only_encrypted,
@@ -142,7 +148,7 @@ impl RawRule {
     }
 
     /// Key groups if there are any, else the flat fields as one group, as in sops.
-    fn groups(&self, place: &str) -> Result<Vec<Vec<RecipientId>>, CommandError> {
+    pub(super) fn groups(&self, place: &str) -> Result<Vec<Vec<RecipientId>>, CommandError> {
         if !self.key_groups.is_empty() {
             return self.key_groups.iter().map(|group| group.recipients(place, 0)).collect();
         }

@@ -77,3 +77,44 @@ fn stock_sops_drops_the_seal_and_reseal_puts_it_back() {
         assert_eq!(sandbox.lacre_ok(&["decrypt", "a.yaml"]), format!("a: {}\n", sops.version()));
     }
 }
+
+#[test]
+fn recipients_that_nothing_vouches_for_are_not_taken_over() {
+    let sandbox = Sandbox::new();
+    let (ops, stranger) = (sandbox::recipient("ops"), sandbox::recipient("stranger"));
+    let sops = Sops::v3_13().unwrap();
+    sandbox.write("plain.yaml", "a: b\n");
+    let tool = sops.tool().dir(sandbox.work()).args([
+        "encrypt",
+        "--age",
+        &format!("{ops},{stranger}"),
+        "plain.yaml",
+    ]);
+    sandbox.write("a.yaml", &String::from_utf8(tool.run().unwrap().success().unwrap()).unwrap());
+    sandbox.write(".sops.yaml", &format!("creation_rules:\n  - age: {ops}\n"));
+    let refused = sandbox.lacre(&["rotate", "--in-place", "a.yaml"]);
+    let errors = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(errors.contains(&format!("does not name age {stranger}")), "{errors}");
+    sandbox.lacre_ok(&["rotate", "--in-place", "--accept-recipients", "a.yaml"]);
+    assert!(sandbox.read("a.yaml").contains(&stranger));
+    sandbox.lacre_ok(&["updatekeys", "--yes", "a.yaml"]);
+    assert!(!sandbox.read("a.yaml").contains(&stranger));
+}
+
+#[test]
+fn a_mixed_team_can_do_without_the_seal() {
+    let sandbox = Sandbox::new();
+    let ops = sandbox::recipient("ops");
+    sandbox.write(".sops.yaml", &format!("creation_rules:\n  - age: {ops}\n    seal: false\n"));
+    sandbox.write("a.yaml", "a: b\n");
+    sandbox.lacre_ok(&["encrypt", "--in-place", "a.yaml"]);
+    for sops in Sops::all().unwrap() {
+        let value = format!("{:?}", sops.version());
+        let tool = sops.tool().env("SOPS_AGE_KEY_FILE", sandbox::key_file("ops")).dir(sandbox.work());
+        tool.args(["set", "a.yaml", r#"["a"]"#, &value]).run().unwrap().success().unwrap();
+        sandbox.lacre_ok(&["set", "a.yaml", r#"["b"]"#, &value]);
+        assert!(!sandbox.read("a.yaml").contains("lacre:"));
+    }
+    assert_eq!(sandbox.lacre_ok(&["decrypt", "a.yaml"]), "a: 3.13.3\nb: 3.13.3\n");
+}

@@ -10,3 +10,4 @@ mod files;
 mod git;
 mod interop;
 mod sandbox;
+mod tamper;

@@ -9,7 +9,7 @@ use lacre_crypto::{Format, Scope, Timestamp, WriteOptions};
 
 use crate::args::KeyArgs;
 use crate::commands::Context;
-use crate::config;
+use crate::config::{self, Keys};
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Privacy};
 use crate::recipients::{self, ReadyGroups};
@@ -72,8 +72,7 @@ pub(crate) fn run(args: &SealArgs, context: &Context) -> Result<(), CommandError
         ));
     }
     let manifest = files::read(args.file.as_deref(), None)?;
-    let groups = groups(args, &manifest.name, context)?;
-    let ready = ReadyGroups::new(&groups, None)?;
+    let ready = recipients(args, &manifest.name, context)?;
     let options = ManifestOptions {
         namespace: args.namespace.as_deref(),
         scope: args.scope.into(),
@@ -92,27 +91,35 @@ pub(crate) fn run(args: &SealArgs, context: &Context) -> Result<(), CommandError
 }
 
 /// Flags and the cluster's keys in one group; without flags those of the rule, joined by the cluster's.
-fn groups(args: &SealArgs, input: &Path, context: &Context) -> Result<Vec<Vec<RecipientId>>, CommandError> {
+fn recipients(args: &SealArgs, input: &Path, context: &Context) -> Result<ReadyGroups, CommandError> {
     let typed = recipients::typed(&args.keys)?;
     let cluster = args.recipients_from_cluster.as_deref().map(published).transpose()?;
     let name = args.output.as_deref().unwrap_or(input);
-    let mut groups = match (typed.is_empty(), cluster.is_some()) {
-        (false, _) => vec![typed],
-        (true, true) => config::rule_or_none(name, context)?.map(|rule| rule.groups).unwrap_or_default(),
-        (true, false) => config::rule_required(name, context)?.groups,
+    let rule = match (typed.is_empty(), &cluster) {
+        (false, _) => None,
+        (true, Some(_)) => config::rule_or_none(name, Keys::Wanted, context)?,
+        (true, None) => Some(config::rule_required(name, context)?),
     };
-    let Some(cluster) = cluster else { return Ok(groups) };
+    let (mut groups, threshold) = match rule {
+        Some(rule) => (rule.groups, rule.shamir_threshold),
+        None => (vec![typed], None),
+    };
+    let cluster = cluster.unwrap_or_default();
     match groups.as_mut_slice() {
-        [] => Ok(vec![cluster]),
+        _ if cluster.is_empty() => {}
+        [] => groups.push(cluster),
         [group] => {
-            group.extend(cluster.into_iter().filter(|id| !group.contains(id)).collect::<Vec<_>>());
-            Ok(groups)
+            let held = group.clone();
+            group.extend(cluster.into_iter().filter(|id| !held.contains(id)));
         }
-        _ => Err(CommandError::general(
-            "the rule has several key groups, and a cluster's keys fit into none of them",
-        )
-        .hint("name the recipients with `--age` instead")),
+        _ => {
+            return Err(CommandError::general(
+                "the rule has several key groups, and a cluster's keys fit into none of them",
+            )
+            .hint("name the recipients with `--age` instead"));
+        }
     }
+    ReadyGroups::new(&groups, threshold)
 }
 
 /// The age recipients in a ConfigMap that a controller published.
