@@ -28,7 +28,8 @@ pub(super) fn assemble(blocks: &[String]) -> Result<String> {
     let mut script = "exec 2>&1\nset -eu -o pipefail\n".to_owned();
     for command in blocks.iter().map(|block| commands(block)).collect::<Result<Vec<_>>>()?.concat() {
         let shown = command.trim_end().replace('\'', r"'\''").replace('\n', "\n> ");
-        script.push_str(&format!("printf '%s\\n' '$ {shown}'\n{command}"));
+        // The empty line also ends the output of a command that leaves its last line open.
+        script.push_str(&format!("printf '\\n%s\\n' '$ {shown}'\n{command}"));
     }
     Ok(script)
 }
@@ -87,7 +88,10 @@ mod tests {
     fn the_script_shows_and_runs_and_stops_at_a_failure() {
         let script = assemble(&["A='x y'\necho \"$A\"\nfalse\necho never\n".to_owned()]).unwrap();
         let output = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), "$ A='x y'\n$ echo \"$A\"\nx y\n$ false\n");
+        assert_eq!(
+            String::from_utf8(output.stdout).unwrap(),
+            "\n$ A='x y'\n\n$ echo \"$A\"\nx y\n\n$ false\n"
+        );
         assert_eq!(output.status.code(), Some(1));
     }
 }
