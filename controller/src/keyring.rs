@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::Api;
+use kube::api::{Api, ObjectMeta};
 use kube::{Client, ResourceExt};
 use lacre_crypto::recipient::Identity;
 
@@ -77,6 +77,15 @@ impl Keyring {
     /// Takes over the controller's own identities.
     pub fn set_own(&self, own: OwnKeys) {
         *self.own.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(own);
+    }
+
+    /// Whether a key Secret of the controller's own was loaded in the very version that this is the metadata of.
+    pub fn has_loaded(&self, secret: &ObjectMeta) -> bool {
+        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        own.keys.iter().any(|key| {
+            secret.uid.as_ref() == Some(&key.scope.uid)
+                && secret.resource_version.as_ref() == Some(&key.scope.version)
+        })
     }
 
     /// The identities that may open an object in `namespace` that names these key Secrets.

@@ -1,6 +1,5 @@
 //! Joins the parts: identities, probes, lease, loop, and the orderly end of all of them.
 
-use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
@@ -207,9 +206,7 @@ async fn asked_to_end() {
     }
 }
 
-fn until(mut stopped: Receiver<bool>) -> impl Future<Output = ()> + Send + Sync + 'static {
-    async move {
-        // An error means that the sender is gone, and then nothing is left to wait for.
-        stopped.wait_for(|stopped| *stopped).await.map(drop).unwrap_or_default();
-    }
+async fn until(mut stopped: Receiver<bool>) {
+    // An error means that the sender is gone, and then nothing is left to wait for.
+    stopped.wait_for(|stopped| *stopped).await.map(drop).unwrap_or_default();
 }

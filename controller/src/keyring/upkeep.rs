@@ -56,14 +56,16 @@ impl OwnKeysUpkeep {
         let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(self.client.clone(), &self.namespace);
         let labelled = watcher::Config::default().labels(&format!("{KEY_LABEL}=true"));
         let mut events = std::pin::pin!(watcher(secrets, labelled).default_backoff().touched_objects());
-        let mut seen = Seen::default();
+        let is_news = |event: watcher::Result<PartialObjectMeta<Secret>>| {
+            event.is_ok_and(|secret| !self.keyring.has_loaded(&secret.metadata))
+        };
         loop {
             tokio::select! {
                 () = tokio::time::sleep(RETRY), if !loaded => {}
                 event = events.next() => {
-                    let mut news = event.is_some_and(|event| seen.note(event));
+                    let mut news = event.is_some_and(is_news);
                     while let Ok(Some(event)) = tokio::time::timeout(SETTLE, events.next()).await {
-                        news |= seen.note(event);
+                        news |= is_news(event);
                     }
                     if !news {
                         continue;
@@ -76,17 +78,5 @@ impl OwnKeysUpkeep {
                 changed.unbounded_send(()).unwrap_or_default();
             }
         }
-    }
-}
-
-/// The versions of key Secrets that were seen, so that a watch which starts anew wakes nobody.
-#[derive(Default)]
-struct Seen(std::collections::HashMap<String, String>);
-
-impl Seen {
-    fn note(&mut self, event: watcher::Result<PartialObjectMeta<Secret>>) -> bool {
-        let Ok(secret) = event else { return false };
-        let version = secret.metadata.resource_version.unwrap_or_default();
-        self.0.insert(secret.metadata.name.unwrap_or_default(), version.clone()) != Some(version)
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct World {
     pub(crate) cluster: SharedCluster,
     /// Where the controller lives.
     pub(crate) home: String,
+    /// Environment variables of controllers that start.
+    pub(crate) environment: Vec<(String, String)>,
     /// Where its objects are.
     pub(crate) namespace: String,
     account: ServiceAccount,
@@ -85,7 +87,8 @@ impl World {
         cluster
             .admin()
             .apply(&list(rights(&home)?.into_iter().filter(|item| item["kind"] != "ClusterRole")))?;
-        Ok(Self { controllers: Vec::new(), started: 0, cluster, home, namespace, account, _turn: turn })
+        let (controllers, environment) = (Vec::new(), Vec::new());
+        Ok(Self { controllers, started: 0, cluster, home, environment, namespace, account, _turn: turn })
     }
 
     /// Starts a controller that serves this world's namespace; gives its number.
@@ -129,7 +132,7 @@ impl World {
             "--retry-delay-max",
             "1s",
         ]);
-        command.args(flags);
+        command.args(flags).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -210,6 +213,18 @@ impl World {
 
     pub(crate) fn secret(&self, name: &str) -> Result<Value> {
         self.find("secret", name)?.with_context(|| format!("Secret {name} is not there"))
+    }
+
+    /// The value of a key of a Secret, decoded.
+    pub(crate) fn value(&self, secret: &str, key: &str) -> Result<String> {
+        let template =
+            format!("go-template={{{{with index .data {key:?}}}}}{{{{base64decode .}}}}{{{{end}}}}");
+        self.kubectl(["get", "secret", secret, "-o", &template])
+    }
+
+    /// Merges a patch into an object, as some other tool would.
+    pub(crate) fn patch(&self, kind: &str, name: &str, patch: &Value) -> Result<()> {
+        self.kubectl(["patch", kind, name, "--type=merge", "--patch", &patch.to_string()]).map(drop)
     }
 
     /// Waits until the object's newest generation was judged `status` for `reason`; gives the Ready condition.

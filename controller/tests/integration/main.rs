@@ -4,6 +4,15 @@
 //! and count, never time. Writes are counted in the API server's audit log.
 
 mod admission;
+mod deploy;
+mod drift;
 mod harness;
 mod identities;
+mod key_services;
+mod keys_from;
+mod ownership;
+mod policy;
+mod sealed;
+mod sealing;
 mod service;
+mod tampered;

@@ -91,3 +91,27 @@ fn a_standby_takes_over_from_one_that_died_without_a_word() -> Result<()> {
     assert_eq!(lease["spec"]["leaseTransitions"], 5);
     Ok(())
 }
+
+#[test]
+fn a_controller_whose_lease_was_taken_ends() -> Result<()> {
+    let world =
+        World::with_flags(&["--leader-elect", "--lease-duration", "3s", "--lease-interval", "200ms"])?;
+    world.until("the lease to be held", || Ok(world.log(0)?.contains("holds the lease").then_some(())))?;
+    let thief = json!({"spec": {"holderIdentity": "thief"}}).to_string();
+    let patch =
+        ["--namespace", &world.home, "patch", "lease", "lacre-controller", "--type=merge", "--patch", &thief];
+    world.admin().run(patch)?;
+    world.until("the end", || Ok(world.log(0)?.contains("the lease was lost").then_some(())))?;
+    world.until("the process to serve no longer", || Ok(world.ask("/healthz").is_err().then_some(())))
+}
+
+#[test]
+fn logs_are_json_when_asked_for() -> Result<()> {
+    let world = World::with_flags(&["--log-format", "json"])?;
+    world.apply(&suspended(&world, "db"))?;
+    world.until_ready_is("db", "Unknown", "Suspended")?;
+    for line in world.log(0)?.lines() {
+        assert!(serde_json::from_str::<serde_json::Value>(line)?["level"].is_string(), "{line}");
+    }
+    Ok(())
+}
