@@ -37,14 +37,13 @@ fn check_line_separators(
     document: &Document,
     sealed: &[Option<String>],
 ) -> Result<(), ParseError> {
-    let mut sites = document
-        .leaves
-        .iter()
-        .zip(sealed)
-        .filter_map(|(leaf, sealed)| sealed.as_ref().and(leaf.site.as_ref()));
+    let is_covered = |leaf: &&Leaf| leaf.site.as_ref().is_some_and(|site| site.style != Style::Comment);
+    let sealed =
+        document.leaves.iter().zip(sealed).filter(|(_, sealed)| sealed.is_some()).map(|(leaf, _)| leaf);
+    let sites = sealed.filter(is_covered).filter_map(|leaf| leaf.site.as_ref());
+    let mut places: Vec<_> = sites.map(|site| site.outer.clone()).collect();
     let separators =
         text.char_indices().filter(|(_, next)| matches!(next, '\u{85}' | '\u{2028}' | '\u{2029}'));
-    let mut places: Vec<_> = sites.by_ref().map(|site| site.outer.clone()).collect();
     places.sort_by_key(|place| place.start);
     for (offset, _) in separators {
         let before = places.partition_point(|place| place.start <= offset);

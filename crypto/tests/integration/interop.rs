@@ -2,58 +2,22 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use lacre_crypto::document::Document;
-use lacre_crypto::recipient::age::{AgeIdentity, read_identities};
+use lacre_crypto::recipient::aws_kms::{AwsContext, AwsCredentials, AwsKmsIdentity, AwsKmsRecipient};
+use lacre_crypto::recipient::pgp::{PgpRecipient, read_secret_keys};
+use lacre_crypto::recipient::{AwsKmsKey, Identity, Recipient};
 use lacre_crypto::value::{Value, ValueType};
-use lacre_crypto::{Format, OpenOptions, SealedFile, SecretText, Verdict};
-use xtask::peers::age::{Age, AgeKey};
+use lacre_crypto::{
+    EncryptOptions, Format, Groups, OpenOptions, SealedFile, SecretBytes, SecretText, Selector, Verdict,
+};
+use xtask::peers::gpg::{FixedKey, Gpg};
+use xtask::peers::moto::Moto;
 use xtask::peers::sops::Sops;
 
-use crate::documents::{documents, seal};
-
-/// Documents that stock sops cannot take, and why; it is our own reading that they are here for.
-const OURS_ALONE: [(&str, &str); 0] = [];
-
-struct Bench {
-    key: AgeKey,
-    identity: AgeIdentity,
-    folder: tempfile::TempDir,
-}
-
-impl Bench {
-    fn new() -> Self {
-        let key = Age::new().unwrap().keygen().unwrap();
-        let identity = read_identities(&SecretText::from(key.identity.as_str())).unwrap().remove(0);
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("key.txt"), &key.identity).unwrap();
-        Self { key, identity, folder }
-    }
-
-    fn sops(
-        &self,
-        sops: &Sops,
-        arguments: &[&str],
-        name: &str,
-        text: &str,
-    ) -> Result<(String, String), String> {
-        let path = self.folder.path().join(name);
-        fs::write(&path, text).unwrap();
-        let finished = sops
-            .tool()
-            .env("SOPS_AGE_KEY_FILE", self.folder.path().join("key.txt").to_str().unwrap())
-            .args(arguments)
-            .arg(path.to_str().unwrap())
-            .run()
-            .map_err(|error| error.to_string())?;
-        let (stdout, stderr) = (finished.stdout_text(), finished.stderr_text());
-        if finished.code == Some(0) {
-            Ok((stdout, stderr))
-        } else {
-            Err(format!("{:?}: {stderr}", finished.code))
-        }
-    }
-}
+use crate::documents::{documents, format_of};
+use crate::support::{Bench, open, seal, write_options};
 
 /// Type and bytes of each value, in order; comments left out.
 fn values(text: &str, format: Format) -> Result<Vec<(Option<ValueType>, Vec<u8>)>, String> {
@@ -63,22 +27,21 @@ fn values(text: &str, format: Format) -> Result<Vec<(Option<ValueType>, Vec<u8>)
     Ok(leaves.map(|value| (value.kind(), value.bytes().to_vec())).collect())
 }
 
-fn format_of(path: &Path) -> Format {
-    Format::from_file_name(path.to_str().unwrap()).unwrap()
-}
-
 /// What stock sops gives for our sealed text holds the values of the original, and it has nothing to remark.
 fn opens_ours(bench: &Bench, sops: &Sops, path: &Path) -> Result<(), String> {
     let name = path.file_name().unwrap().to_str().unwrap();
-    let sealed = seal(path, &bench.identity)?;
-    let (opened, remarks) =
-        bench.sops(sops, &["decrypt"], name, &sealed).map_err(|error| format!("{error}\n{sealed}"))?;
-    let remarks: Vec<&str> = remarks.lines().filter(|line| !line.trim().is_empty()).collect();
-    if !remarks.is_empty() {
-        return Err(format!("it remarks: {}", remarks.join("; ")));
+    let text = fs::read_to_string(path).unwrap();
+    let sealed = seal(&text, format_of(path), &bench.identity)?;
+    let ran = bench
+        .sops(sops, &["decrypt", "FILE"], name, &sealed)
+        .map_err(|error| format!("{error}\n{sealed}"))?;
+    if !ran.remarks.trim().is_empty() {
+        return Err(format!("it remarks: {}", ran.remarks));
     }
-    let (theirs, ours) = (bytes(&opened, path)?, bytes(&fs::read_to_string(path).unwrap(), path)?);
-    if theirs == ours { Ok(()) } else { Err(format!("other values:\n{opened}")) }
+    match bytes(&ran.stdout, path)? == bytes(&text, path)? {
+        true => Ok(()),
+        false => Err(format!("other values:\n{}", ran.stdout)),
+    }
 }
 
 /// The values' bytes; numbers as numbers, since stock tools print them in other spellings.
@@ -99,18 +62,19 @@ fn bytes(text: &str, path: &Path) -> Result<Vec<Vec<u8>>, String> {
 fn is_opened_by_us(bench: &Bench, sops: &Sops, path: &Path) -> Result<(), String> {
     let name = path.file_name().unwrap().to_str().unwrap();
     let text = fs::read_to_string(path).unwrap();
-    let (sealed, _) = bench.sops(sops, &["encrypt", "--age", &bench.key.recipient], name, &text)?;
-    let file = SealedFile::read(&sealed, format_of(path)).map_err(|error| format!("{error}\n{sealed}"))?;
-    let key = file.unwrap_key(&[&bench.identity]).map_err(|error| error.to_string())?;
-    let open = file.open(key, &OpenOptions::default()).map_err(|error| format!("{error}\n{sealed}"))?;
+    let sealed = bench.sops(sops, &["encrypt", "--age", &bench.key.recipient, "FILE"], name, &text)?.stdout;
+    let open =
+        open(&sealed, format_of(path), &bench.identity).map_err(|error| format!("{error}\n{sealed}"))?;
     if open.verdict() != Verdict::NeverSealed {
         return Err(format!("the verdict is {:?}", open.verdict()));
     }
     if !open.warnings().is_empty() {
         return Err(format!("{}\n{sealed}", open.warnings().join("; ")));
     }
-    let (theirs, ours) = (bytes(open.plaintext().expose_secret(), path)?, bytes(&text, path)?);
-    if theirs == ours { Ok(()) } else { Err(format!("other values:\n{}", open.plaintext().expose_secret())) }
+    match bytes(open.plaintext().expose_secret(), path)? == bytes(&text, path)? {
+        true => Ok(()),
+        false => Err(format!("other values:\n{}", open.plaintext().expose_secret())),
+    }
 }
 
 fn over_all_documents(check: impl Fn(&Bench, &Sops, &Path) -> Result<(), String>) {
@@ -119,9 +83,6 @@ fn over_all_documents(check: impl Fn(&Bench, &Sops, &Path) -> Result<(), String>
     for sops in Sops::all().unwrap() {
         for path in documents() {
             let name = path.file_name().unwrap().to_str().unwrap();
-            if OURS_ALONE.iter().any(|(ours, _)| *ours == name) {
-                continue;
-            }
             if let Err(error) = check(&bench, &sops, &path) {
                 failures.push(format!("{} {name}: {error}", sops.version()));
             }
@@ -138,4 +99,111 @@ fn stock_sops_opens_what_we_seal() {
 #[test]
 fn we_open_what_stock_sops_seals() {
     over_all_documents(is_opened_by_us);
+}
+
+/// One value under OpenPGP and under KMS with an encryption context, in both directions and releases.
+#[test]
+fn pgp_files_open_on_both_sides() {
+    let (bench, gpg) = (Bench::new(), Gpg::new().unwrap());
+    let fingerprint = gpg.import_fixed(FixedKey::RsaAlice).unwrap();
+    let recipient = PgpRecipient::find(&fingerprint, &gpg.export_certificate(&fingerprint).unwrap()).unwrap();
+    let secret = SecretBytes::new(gpg.export_secret_key(&fingerprint).unwrap());
+    let identity = read_secret_keys(&secret).unwrap().remove(0);
+    let environment = [("GNUPGHOME", gpg.home().to_str().unwrap().to_owned())];
+    opens_both_ways(&bench, &recipient, &identity, &["--pgp", &fingerprint], &environment);
+}
+
+#[test]
+fn kms_files_open_on_both_sides() {
+    let (bench, moto) = (Bench::new(), Moto::shared().unwrap());
+    let arn = moto.create_key().unwrap();
+    let context = || AwsContext {
+        endpoint: Some(moto.endpoint().to_owned()),
+        credentials: AwsCredentials::Static {
+            access_key_id: "AKIDOFTHECALLER".to_owned(),
+            secret_access_key: SecretText::from("test"),
+            session_token: None,
+        },
+        deadline: Duration::from_secs(30),
+        allow_role_and_profile: false,
+    };
+    let key = AwsKmsKey::parse(&arn, "team:shop,stage:prod", "").unwrap();
+    let recipient = AwsKmsRecipient::new(key, context()).unwrap();
+    let identity = AwsKmsIdentity::new(context());
+    let flags = ["--kms", &arn, "--encryption-context", "team:shop,stage:prod"];
+    let environment: Vec<(&str, String)> = moto.environment();
+    opens_both_ways(&bench, &recipient, &identity, &flags, &environment);
+}
+
+fn opens_both_ways(
+    bench: &Bench,
+    recipient: &dyn Recipient,
+    identity: &dyn Identity,
+    flags: &[&str],
+    environment: &[(&str, String)],
+) {
+    let text = "user: ops\npassword: hunter2\n";
+    let options = EncryptOptions {
+        groups: Groups::one(vec![recipient]),
+        selector: Selector::default(),
+        mac_only_encrypted: false,
+        bind: None,
+        write: write_options(),
+    };
+    let ours = lacre_crypto::encrypt(&SecretText::from(text), Format::Yaml, &options).unwrap();
+    for sops in Sops::all().unwrap() {
+        let opened = bench.sops_with(&sops, &["decrypt", "FILE"], "ours.yaml", &ours, environment).unwrap();
+        assert_eq!((opened.stdout.as_str(), opened.remarks.trim()), (text, ""), "{}", sops.version());
+        let mut arguments = vec!["encrypt"];
+        arguments.extend(flags);
+        arguments.push("FILE");
+        let theirs = bench.sops_with(&sops, &arguments, "theirs.yaml", text, environment).unwrap().stdout;
+        let file = SealedFile::read(&theirs, Format::Yaml).unwrap();
+        let key = file.unwrap_key(&[identity]).unwrap();
+        let open = file.open(key, &OpenOptions::default()).unwrap();
+        assert_eq!(open.plaintext().expose_secret(), text, "{}", sops.version());
+    }
+}
+
+/// Two of three groups open a file, whoever sealed it.
+#[test]
+fn key_groups_open_on_both_sides() {
+    let (bench, others) = (Bench::new(), [Bench::new(), Bench::new()]);
+    let text = "password: hunter2\n";
+    let recipients: Vec<_> =
+        [&bench, &others[0], &others[1]].iter().map(|bench| bench.identity.recipient()).collect();
+    let groups = recipients.iter().map(|recipient| vec![recipient as &dyn Recipient]).collect();
+    let options = EncryptOptions {
+        groups: Groups { groups, threshold: Some(2) },
+        selector: Selector::default(),
+        mac_only_encrypted: false,
+        bind: None,
+        write: write_options(),
+    };
+    let ours = lacre_crypto::encrypt(&SecretText::from(text), Format::Yaml, &options).unwrap();
+    let one = open(&ours, Format::Yaml, &bench.identity).unwrap_err();
+    assert!(one.contains("cannot unwrap the data key"), "{one}");
+    let two: [&dyn Identity; 2] = [&bench.identity, &others[1].identity];
+    let file = SealedFile::read(&ours, Format::Yaml).unwrap();
+    let key = file.unwrap_key(&two).unwrap();
+    assert_eq!(file.open(key, &OpenOptions::default()).unwrap().plaintext().expose_secret(), text);
+    let keys = format!("{}\n{}", bench.key.identity, others[1].key.identity);
+    let rule = |bench: &Bench| format!("    - age: [{}]\n", bench.key.recipient);
+    let rules = format!(
+        "creation_rules:\n- shamir_threshold: 2\n  key_groups:\n{}{}{}",
+        rule(&bench),
+        rule(&others[0]),
+        rule(&others[1])
+    );
+    fs::write(bench.folder.path().join("key.txt"), keys).unwrap();
+    let config = bench.folder.path().join("sops.yaml");
+    fs::write(&config, rules).unwrap();
+    for sops in Sops::all().unwrap() {
+        assert_eq!(bench.sops(&sops, &["decrypt", "FILE"], "ours.yaml", &ours).unwrap().stdout, text);
+        let arguments = ["--config", config.to_str().unwrap(), "encrypt", "FILE"];
+        let theirs = bench.sops(&sops, &arguments, "theirs.yaml", text).unwrap().stdout;
+        let file = SealedFile::read(&theirs, Format::Yaml).unwrap();
+        let key = file.unwrap_key(&two).unwrap();
+        assert_eq!(file.open(key, &OpenOptions::default()).unwrap().plaintext().expose_secret(), text);
+    }
 }

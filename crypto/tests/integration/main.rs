@@ -2,4 +2,8 @@
 
 mod documents;
 mod interop;
+mod objects;
 mod recipients;
+mod support;
+mod tamper;
+mod writers;

@@ -134,7 +134,7 @@ fn is_plain(text: &str, flow: bool) -> bool {
     let mut characters = text.chars();
     let Some(first) = characters.next() else { return false };
     starts_well(first, characters.next())
-        && !flow
+        && (!flow || text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./-".contains(&byte)))
         && !text.starts_with(' ')
         && !text.ends_with([' ', ':'])
         && !text.contains(": ")
