@@ -1,7 +1,7 @@
 //! Reading input whole, and replacing a file in one step.
 //!
-//! Contract of a write: the new bytes go to a temporary file in the same folder, reach the disk, and take the
-//! file's name in one step, so that a reader, a crash or `kill -9` meets the old file or the new one, never a
+//! Contract of a write: the new bytes go to a new file in the same folder, reach the disk, and take the file's
+//! name in one step, so that a reader, a crash or `kill -9` meets the old file or the new one, never a
 //! mixture. Owner, mode and extended attributes are kept; a symbolic link stays and its target is replaced. What
 //! is no regular file (`/dev/stdout`, a FIFO) is written directly. Files with plaintext are made for their owner
 //! alone. A file that changed since it was read is left alone. Whether another program writes between that last
@@ -9,7 +9,8 @@
 
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use lacre_crypto::{SecretBytes, SecretText};
@@ -175,13 +176,12 @@ impl Place {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
-        let mut temporary = tempfile::Builder::new()
-            .prefix(".lacre-")
-            .permissions(Permissions::from_mode(attributes.mode_at_creation()))
-            .tempfile_in(folder)?;
-        temporary.write_all(bytes)?;
-        attributes.apply(temporary.as_file(), &self.target)?;
-        temporary.as_file().sync_all()?;
+        let fill = |mut file: &File| {
+            file.write_all(bytes)?;
+            attributes.apply(file, &self.target)?;
+            file.sync_all()
+        };
+        let temporary = complete_file(folder, attributes.mode_at_creation(), &fill)?;
         let persisted = match existing {
             Existing::Expect(content) if !same_content(&self.target, content) => {
                 return Err(io::ErrorKind::StaleNetworkFileHandle.into());
@@ -192,6 +192,48 @@ impl Place {
         persisted.map_err(|error| error.error)?;
         File::open(folder)?.sync_all()
     }
+}
+
+/// A temporary file in `folder` that `fill` has completed. Where the system can, it has no name until it is complete,
+/// so that not even `kill -9` leaves plaintext behind under the name of a temporary file.
+fn complete_file(
+    folder: &Path,
+    mode: u32,
+    fill: &dyn Fn(&File) -> io::Result<()>,
+) -> io::Result<tempfile::TempPath> {
+    let mut name = tempfile::Builder::new();
+    name.prefix(".lacre-");
+    if let Some(file) = unnamed_file(folder, mode) {
+        fill(&file)?;
+        let linked = name.make_in(folder, |path| link(&file, path));
+        // Without /proc a file cannot be given a name afterwards.
+        if !linked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return linked.map(tempfile::NamedTempFile::into_temp_path);
+        }
+    }
+    let create = |path: &Path| OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+    let file = name.make_in(folder, create)?;
+    fill(file.as_file())?;
+    Ok(file.into_temp_path())
+}
+
+#[cfg(target_os = "linux")]
+fn unnamed_file(folder: &Path, mode: u32) -> Option<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::open(folder, flags, Mode::from_raw_mode(mode)).ok().map(File::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unnamed_file(_folder: &Path, _mode: u32) -> Option<File> {
+    None
+}
+
+/// Gives an unnamed file its name, which must be free.
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    use rustix::fs::{AtFlags, CWD};
+    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
 }
 
 /// What a new file takes over from the one it replaces.

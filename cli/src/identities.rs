@@ -69,9 +69,9 @@ impl Keyring {
         section(&mut text, "looked in", places);
         let attempts = failure.attempts.iter().map(|tried| format!("{}: {}", tried.recipient, tried.reason));
         section(&mut text, "attempts", attempts);
-        CommandError::new(Kind::NoKey, text)
-            .hint("point SOPS_AGE_KEY_FILE at the key file of one of these recipients, or log in to their key service")
-            .hint("or ask someone who can open it to add your recipient to .sops.yaml and run `lacre updatekeys`")
+        let mut error = CommandError::new(Kind::NoKey, text);
+        error.hints = next_steps(&failure.wanted);
+        error
     }
 
     fn note(&mut self, name: impl Into<String>, outcome: impl Into<String>) {
@@ -87,10 +87,17 @@ impl Keyring {
         self.identities.extend(found);
     }
 
+    /// What answers for keys that it does not show.
+    #[cfg(any(feature = "aws", feature = "pgp"))]
+    fn add_service(&mut self, name: impl Into<String>, service: Box<dyn Identity>) {
+        self.note(name, "asked");
+        self.identities.push(service);
+    }
+
     #[cfg(feature = "aws")]
     fn add_aws(&mut self) {
         let identity = lacre_crypto::recipient::aws_kms::AwsKmsIdentity::new(aws_context());
-        self.add("AWS credentials of the environment", vec![Box::new(identity)]);
+        self.add_service("AWS KMS with the credentials of the environment", Box::new(identity));
     }
 }
 
@@ -105,6 +112,23 @@ pub(crate) fn aws_context() -> lacre_crypto::recipient::aws_kms::AwsContext {
         deadline: REMOTE_DEADLINE,
         allow_role_and_profile: true,
     }
+}
+
+/// What could help, for the kinds of keys that the file is sealed for.
+fn next_steps(wanted: &[RecipientId]) -> Vec<String> {
+    let has = |kind: fn(&RecipientId) -> bool| wanted.iter().any(kind);
+    let mut steps = Vec::new();
+    if has(|id| matches!(id, RecipientId::Age(_))) {
+        steps.push("point SOPS_AGE_KEY_FILE at the key file of one of these recipients".to_owned());
+    }
+    if has(|id| matches!(id, RecipientId::AwsKms(_))) {
+        steps.push("log in to AWS as someone who may use the key for decryption".to_owned());
+    }
+    if has(|id| matches!(id, RecipientId::Pgp(_))) {
+        steps.push("import the secret key with `gpg --import`, or set GNUPGHOME to where it is".to_owned());
+    }
+    steps.push("ask someone who can open it to add you to .sops.yaml and run `lacre updatekeys`".to_owned());
+    steps
 }
 
 fn section(text: &mut String, title: &str, lines: impl Iterator<Item = String>) {

@@ -28,7 +28,7 @@ pub(super) fn gather(keyring: &mut Keyring) {
     }
     let program = gpg_program();
     let name = format!("the program {}", program.program.display());
-    keyring.add(name, vec![Box::new(program)]);
+    keyring.add_service(name, Box::new(program));
 }
 
 /// The program that holds secret keys: `SOPS_GPG_EXEC`, else `gpg`.

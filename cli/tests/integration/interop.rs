@@ -118,3 +118,38 @@ fn a_mixed_team_can_do_without_the_seal() {
     }
     assert_eq!(sandbox.lacre_ok(&["decrypt", "a.yaml"]), "a: 3.13.3\nb: 3.13.3\n");
 }
+
+#[test]
+fn services_that_do_not_answer_are_told_with_what_they_said() {
+    let sandbox = Sandbox::new();
+    let gpg = Gpg::new().unwrap();
+    let fingerprint = gpg.generate("ops <ops@example.org>", Algorithm::Curve25519).unwrap();
+    let moto = Moto::shared().unwrap();
+    let arn = moto.create_key().unwrap();
+    sandbox.write("a.yaml", "a: b\n");
+    let mut seal = sandbox.command(sandbox::lacre());
+    seal.envs(moto.environment()).env("GNUPGHOME", gpg.home());
+    let sealed = seal
+        .args(["encrypt", "--in-place", "--pgp", &fingerprint, "--kms", &arn, "a.yaml"])
+        .output()
+        .unwrap();
+    assert!(sealed.status.success(), "{}", String::from_utf8_lossy(&sealed.stderr));
+    let mut open = sandbox.command(sandbox::lacre());
+    open.envs(moto.environment()).env("AWS_ENDPOINT_URL", "http://127.0.0.1:1");
+    open.env("AWS_ENDPOINT_URL_KMS", "http://127.0.0.1:1").env("SOPS_GPG_EXEC", "/nowhere/gpg");
+    let refused = open.args(["decrypt", "a.yaml"]).output().unwrap();
+    let errors = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(128), "{errors}");
+    for expected in [
+        format!("    pgp {fingerprint}\n"),
+        format!("    kms {arn}\n"),
+        "    the program /nowhere/gpg: asked\n".to_owned(),
+        "    AWS KMS with the credentials of the environment: asked\n".to_owned(),
+        format!("    kms {arn}: cannot reach"),
+        format!("    pgp {fingerprint}: "),
+        "hint: log in to AWS".to_owned(),
+        "hint: import the secret key".to_owned(),
+    ] {
+        assert!(errors.contains(&expected), "`{expected}` is not in\n{errors}");
+    }
+}
