@@ -1,5 +1,7 @@
 //! Against the real peers, which `cargo xtask peers` installs. One binary: components are shared.
 
+#![allow(clippy::unwrap_used, reason = "a test that unwraps names the place")]
+
 mod documents;
 mod interop;
 mod objects;

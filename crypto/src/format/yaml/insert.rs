@@ -52,7 +52,7 @@ pub(super) fn insertion(
     let offset = if text[..end].ends_with('\n') { end } else { block::line_end(text, end) };
     let before = if offset == text.len() && !text.ends_with('\n') { "\n" } else { "" };
     let lead = key.unwrap_or_else(|| "- ".to_owned());
-    Ok(Insertion { offset, text: format!("{before}{pad}{lead}{}\n", below(json, pad.len())) })
+    Ok(Insertion { offset, text: format!("{before}{pad}{lead}{}\n", below(json, pad.len() + INDENT)) })
 }
 
 /// What puts `json` in the place of `node`: in the style that was there, where that can hold it.
@@ -82,10 +82,15 @@ pub(super) fn replacement(
             let end = if ended { block::line_break(text, &found.header) } else { "" };
             Ok(Replacement { place: inner, text: format!("{}{end}", on_one_line(json)) })
         }
-        _ => {
-            let space = if inner.is_empty() { " " } else { "" };
-            Ok(Replacement { place: inner, text: format!("{space}{}", on_one_line_in_block(json)) })
+        _ if inner.is_empty() => {
+            // Where nothing is written the parser names the place before the colon.
+            let offset = inner.start + usize::from(text[inner.start..].starts_with(':'));
+            match text[..offset].ends_with([':', '-']) {
+                true => Ok(Replacement { place: offset..offset, text: format!(" {}", below(json, 0)) }),
+                false => Err(PathError("the key stands without a colon: write one behind it".into())),
+            }
         }
+        _ => Ok(Replacement { place: inner, text: below(json, 0) }),
     }
 }
 
@@ -93,35 +98,26 @@ fn dash(text: &str, item: usize) -> usize {
     text[..item].rfind('-').unwrap_or(item)
 }
 
-/// A value after `key: ` or `- `: on the same line, or a text of several lines as a literal block.
+/// A value after `key: ` or `- `: on the same line, or, where `indent` spaces stand before that line, a text of
+/// several lines as a literal block.
 fn below(json: &Plain, indent: usize) -> String {
-    match json {
-        Plain::String(text)
-            if text.contains('\n') && text.lines().all(is_literal_line) && !text.starts_with('\n') =>
-        {
-            let pad = " ".repeat(indent + INDENT);
-            let body = text.trim_end_matches('\n');
-            let chomping = match text.len() - body.len() {
-                0 => "-",
-                1 => "",
-                _ => return write::double_quoted(text),
-            };
-            let line = |line: &str| if line.is_empty() { String::new() } else { format!("{pad}{line}") };
-            format!("|{chomping}\n{}", body.split('\n').map(line).collect::<Vec<_>>().join("\n"))
-        }
-        _ => on_one_line_in_block(json),
+    let Plain::String(text) = json else { return on_one_line(json) };
+    let body = text.trim_end_matches('\n');
+    let chomping = match text.len() - body.len() {
+        0 => "-",
+        _ => "",
+    };
+    let is_block = indent > 0 && body.contains('\n') && text.len() - body.len() < 2;
+    if !is_block || !body.lines().all(is_literal_line) || body.starts_with('\n') {
+        return write::scalar(&Value::text(text), false, false);
     }
+    let pad = " ".repeat(indent);
+    let line = |line: &str| if line.is_empty() { String::new() } else { format!("{pad}{line}") };
+    format!("|{chomping}\n{}", body.split('\n').map(line).collect::<Vec<_>>().join("\n"))
 }
 
 fn is_literal_line(line: &str) -> bool {
     !line.starts_with([' ', '\t'])
         && !line.ends_with([' ', '\t'])
         && line.chars().all(|next| (' '..='~').contains(&next))
-}
-
-fn on_one_line_in_block(json: &Plain) -> String {
-    match json {
-        Plain::String(text) => write::scalar(&Value::text(text), false, false),
-        _ => on_one_line(json),
-    }
 }
