@@ -50,13 +50,18 @@ pub(crate) fn typed(keys: &KeyArgs) -> Result<Vec<RecipientId>, CommandError> {
     for word in keys.kms.iter().flat_map(|text| words(text)) {
         group.push(parse_typed_kms(word, &keys.aws)?);
     }
+    Ok(without_duplicates(group))
+}
+
+/// `group` with each recipient once, where it first stands.
+pub(crate) fn without_duplicates(group: Vec<RecipientId>) -> Vec<RecipientId> {
     let mut kept: Vec<RecipientId> = Vec::with_capacity(group.len());
-    group.into_iter().for_each(|id| {
-        if !kept.contains(&id) {
-            kept.push(id);
+    for recipient in group {
+        if !kept.contains(&recipient) {
+            kept.push(recipient);
         }
-    });
-    Ok(kept)
+    }
+    kept
 }
 
 /// An age recipient, checked as far as its text goes.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lacre_crypto::{Format, SecretText, WriteOptions};
+use lacre_crypto::{Format, SecretText, Timestamp, WriteOptions};
 
 use super::Context;
 use crate::args::{FormatArgs, KeyArgs, SelectorArgs};
@@ -54,10 +54,12 @@ fn change(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
     let format = sealing::format(&input.name, &args.format)?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
     let open = opening::open_to_write(&input, format, leniency, context.output)?;
-    let options = sealing::write_options(&input.name, context);
-    let options = WriteOptions { allow_plaintext: args.selectors.allow_plaintext, ..options };
+    let before = sealing::write_options(&input.name, context);
     let name = args.file.display().to_string();
     edit(args, open.plaintext(), context, |text| {
+        // The time of sealing, not of opening: an editor may stay open for a day.
+        let (now, allow_plaintext) = (Timestamp::now(), args.selectors.allow_plaintext);
+        let options = WriteOptions { now, allow_plaintext, ..before };
         let sealed = lacre_crypto::reencrypt(&open, text, &options)
             .map_err(|error| CommandError::writing(&name, error))?
             .ok_or_else(unchanged)?;
@@ -92,9 +94,9 @@ fn edit(
     let buffer = Buffer::new(name, before, args.buffer_directory.as_deref())?;
     loop {
         buffer.edit()?;
+        buffer.check_signals()?;
         let sealed =
             buffer.text().and_then(|text| if text == *before { Err(unchanged()) } else { seal(&text) });
-        buffer.check_signals()?;
         let Err(error) = sealed else { return Ok(()) };
         if error.kind == Kind::Unchanged {
             return Err(error);

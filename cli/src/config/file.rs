@@ -166,7 +166,7 @@ impl RawRule {
         for arn in &self.kms.0 {
             group.push(recipients::parse_kms(arn, None, profile).map_err(|error| in_place(place, &error))?);
         }
-        Ok(if group.is_empty() { Vec::new() } else { vec![without_duplicates(group)] })
+        Ok(if group.is_empty() { Vec::new() } else { vec![recipients::without_duplicates(group)] })
     }
 
     fn selector(&self, place: &str) -> Result<Option<Selector>, CommandError> {
@@ -204,7 +204,7 @@ impl RawGroup {
         }
         group.extend(text_recipients(&self.age, &self.pgp, place)?);
         group.extend(self.kms.iter().map(RawKmsKey::recipient));
-        Ok(without_duplicates(group))
+        Ok(recipients::without_duplicates(group))
     }
 }
 
@@ -224,16 +224,6 @@ fn text_recipients(age: &Words, pgp: &Words, place: &str) -> Result<Vec<Recipien
     let age = age.0.iter().map(|word| recipients::parse_age(word));
     let pgp = pgp.0.iter().map(|word| recipients::parse_pgp(word));
     age.chain(pgp).collect::<Result<_, _>>().map_err(|error| in_place(place, &error))
-}
-
-fn without_duplicates(group: Vec<RecipientId>) -> Vec<RecipientId> {
-    let mut kept: Vec<RecipientId> = Vec::with_capacity(group.len());
-    for recipient in group {
-        if !kept.contains(&recipient) {
-            kept.push(recipient);
-        }
-    }
-    kept
 }
 
 fn refuse_unusable(place: &str, fields: &[(&str, &Option<Value>)]) -> Result<(), CommandError> {

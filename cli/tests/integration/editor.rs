@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 
 use crate::sandbox::{self, Sandbox};
@@ -26,6 +27,7 @@ fn a_signal_wipes_the_buffer_and_leaves_the_file() {
         let before = sandbox.read("a.yaml");
         let editor = "echo c: d >> $0; echo $0 > $HOME/buffer; exec sleep 60";
         let mut command = sandbox.command(sandbox::lacre());
+        command.stderr(Stdio::null());
         let mut child =
             command.args(["edit", "a.yaml"]).env("EDITOR", format!("sh -c '{editor}'")).spawn().unwrap();
         let started = std::time::Instant::now();
