@@ -57,6 +57,10 @@ pub fn encrypt(
     options: &EncryptOptions<'_>,
 ) -> Result<String, EncryptError> {
     let document = Document::read(plain.expose_secret(), format)?;
+    if object::profile(&document) == Profile::Object && !matches!(options.bind, Some(Bind::Object(_))) {
+        let reason = "an EncryptedSecret is made from the manifest of a Secret by `lacre kube seal`";
+        return Err(EncryptError::Object(reason.to_owned()));
+    }
     let key = DataKey::generate();
     let draft = Draft {
         groups: data_key::wrap(&key, &options.groups, &[], options.write.now)?,

@@ -30,7 +30,7 @@ pub use format::Format;
 pub use rotate::{reseal, rotate, update_keys};
 pub use seal::{Bind, Scope, Verdict};
 pub use secret::{DataKey, SecretBytes, SecretText};
-pub use selector::{Selector, SelectorKind};
+pub use selector::{Pattern, Selector, SelectorKind};
 
 /// A time as the `sops` block writes it: RFC 3339 in UTC, whole seconds.
 pub fn timestamp(time: Timestamp) -> String {

@@ -6,8 +6,13 @@
 use serde_json::{Map, Value as Plain};
 
 use crate::format::canonical_time;
-use crate::recipient::{AwsKmsKey, RecipientId, WRAPPED_KEY_BYTES_MAX, WrappedKey};
+use crate::metadata::entries::{KINDS, kind_of, read_entry, read_groups, write_entry};
+use crate::metadata::fields::{boolean, number, text};
+use crate::recipient::{RecipientId, WrappedKey};
 use crate::selector::{Selector, SelectorKind};
+
+mod entries;
+mod fields;
 
 /// Most recipients of one file.
 pub const RECIPIENTS_MAX: usize = 1000;
@@ -19,9 +24,6 @@ pub const BLOCK_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const VERSION: &str = "3.13.3";
 /// Name of the field that holds the seal.
 pub const SEAL_FIELD: &str = "lacre";
-
-/// The lists of entries, in the order in which they are written.
-const KINDS: [&str; 7] = ["age", "azure_kv", "gcp_kms", "hc_vault", "hckms", "kms", "pgp"];
 
 /// The block of one file.
 #[derive(Clone, Debug)]
@@ -238,123 +240,6 @@ fn check_names(block: &Map<String, Plain>) -> Result<(), String> {
     Ok(())
 }
 
-fn read_groups(block: &Map<String, Plain>) -> Result<Vec<Vec<WrappedKey>>, String> {
-    let lists = read_group(block)?;
-    let groups = match block.get("key_groups") {
-        None | Some(Plain::Null) => Vec::new(),
-        Some(Plain::Array(groups)) => groups
-            .iter()
-            .map(|group| read_group(group.as_object().ok_or("a key group is not a mapping")?))
-            .collect::<Result<_, String>>()?,
-        Some(_) => return Err("key_groups is not a list".to_owned()),
-    };
-    match (lists.is_empty(), groups.is_empty()) {
-        (true, true) => Err("it names no recipient".to_owned()),
-        (false, false) => {
-            Err("it has lists of keys beside key_groups, of which other tools ignore one".to_owned())
-        }
-        (false, true) => Ok(vec![lists]),
-        (true, false) if groups.len() > GROUPS_MAX => {
-            Err(format!("it has more than {GROUPS_MAX} key groups"))
-        }
-        (true, false) => Ok(groups),
-    }
-}
-
-fn read_group(group: &Map<String, Plain>) -> Result<Vec<WrappedKey>, String> {
-    let mut keys = Vec::new();
-    for kind in KINDS {
-        match group.get(kind) {
-            None | Some(Plain::Null) => {}
-            Some(Plain::Array(entries)) => {
-                for entry in entries {
-                    keys.push(read_entry(kind, entry)?);
-                }
-            }
-            Some(_) => return Err(format!("`{kind}` is not a list")),
-        }
-    }
-    Ok(keys)
-}
-
-fn read_entry(kind: &str, entry: &Plain) -> Result<WrappedKey, String> {
-    let Plain::Object(entry) = entry else { return Err(format!("an entry of `{kind}` is not a mapping")) };
-    let field = |name| text(entry, name).map(Option::unwrap_or_default);
-    let recipient = match kind {
-        "age" => RecipientId::Age(field("recipient")?),
-        "pgp" => RecipientId::Pgp(field("fp")?.replace(' ', "").to_uppercase()),
-        "kms" => RecipientId::AwsKms(AwsKmsKey {
-            arn: field("arn")?,
-            role: text(entry, "role")?.filter(|role| !role.is_empty()),
-            context: read_context(entry.get("context"))?,
-            profile: field("aws_profile")?,
-        }),
-        _ => {
-            let named = ["resource_id", "key_id", "vault_url", "vault_address"];
-            let name = named.into_iter().find_map(|name| text(entry, name).ok().flatten());
-            RecipientId::Other { kind: kind.to_owned(), name: name.unwrap_or_default() }
-        }
-    };
-    let enc = field("enc")?;
-    if enc.len() > WRAPPED_KEY_BYTES_MAX {
-        return Err(format!("the wrapped key for {recipient} is larger than 64 KiB"));
-    }
-    Ok(WrappedKey { recipient, enc, created_at: text(entry, "created_at")? })
-}
-
-fn read_context(context: Option<&Plain>) -> Result<std::collections::BTreeMap<String, String>, String> {
-    let entries = match context {
-        None | Some(Plain::Null) => return Ok(Default::default()),
-        Some(Plain::Object(entries)) => entries,
-        Some(_) => return Err("an encryption context is not a mapping".to_owned()),
-    };
-    let pair = |(name, value): (&String, &Plain)| {
-        let value = value.as_str().ok_or("an encryption context holds something else than text")?;
-        Ok((name.clone(), value.to_owned()))
-    };
-    entries.iter().map(pair).collect()
-}
-
-fn write_entry(wrapped: &WrappedKey) -> Plain {
-    let mut entry = Map::new();
-    let mut field = |name: &str, value: Plain| entry.insert(name.to_owned(), value);
-    field("enc", wrapped.enc.clone().into());
-    if let Some(created_at) = &wrapped.created_at {
-        field("created_at", created_at.clone().into());
-    }
-    match &wrapped.recipient {
-        RecipientId::Age(recipient) => {
-            field("recipient", recipient.clone().into());
-        }
-        RecipientId::Pgp(fingerprint) => {
-            field("fp", fingerprint.clone().into());
-        }
-        RecipientId::AwsKms(key) => {
-            field("arn", key.arn.clone().into());
-            field("aws_profile", key.profile.clone().into());
-            if let Some(role) = &key.role {
-                field("role", role.clone().into());
-            }
-            if !key.context.is_empty() {
-                let context = key.context.iter().map(|(name, value)| (name.clone(), value.clone().into()));
-                field("context", Plain::Object(context.collect()));
-            }
-        }
-        RecipientId::Other { .. } => {}
-    }
-    entry.sort_keys();
-    Plain::Object(entry)
-}
-
-fn kind_of(recipient: &RecipientId) -> &str {
-    match recipient {
-        RecipientId::Age(_) => "age",
-        RecipientId::AwsKms(_) => "kms",
-        RecipientId::Other { kind, .. } => kind,
-        RecipientId::Pgp(_) => "pgp",
-    }
-}
-
 fn read_selector(block: &Map<String, Plain>) -> Result<Selector, String> {
     let mut found = Vec::new();
     for kind in SelectorKind::ALL {
@@ -369,40 +254,10 @@ fn read_selector(block: &Map<String, Plain>) -> Result<Selector, String> {
     }
 }
 
-fn text(map: &Map<String, Plain>, name: &str) -> Result<Option<String>, String> {
-    match map.get(name) {
-        None | Some(Plain::Null) => Ok(None),
-        Some(Plain::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(format!("`{name}` is not text")),
-    }
-}
-
-fn boolean(map: &Map<String, Plain>, name: &str) -> Result<bool, String> {
-    match map.get(name) {
-        None | Some(Plain::Null) => Ok(false),
-        Some(Plain::Bool(value)) => Ok(*value),
-        Some(Plain::String(text)) if text == "true" => Ok(true),
-        Some(Plain::String(text)) if text == "false" => Ok(false),
-        Some(_) => Err(format!("`{name}` is neither true nor false")),
-    }
-}
-
-fn number(map: &Map<String, Plain>, name: &str) -> Result<Option<usize>, String> {
-    let found = match map.get(name) {
-        None | Some(Plain::Null) => return Ok(None),
-        Some(Plain::Number(number)) => number.as_u64().and_then(|number| usize::try_from(number).ok()),
-        Some(Plain::String(text)) => text.parse().ok(),
-        Some(_) => None,
-    };
-    found
-        .filter(|number| *number <= GROUPS_MAX)
-        .map(Some)
-        .ok_or(format!("`{name}` is not a number up to {GROUPS_MAX}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recipient::WRAPPED_KEY_BYTES_MAX;
 
     fn block() -> Plain {
         serde_json::json!({

@@ -9,11 +9,15 @@ use crate::document::Document;
 use crate::seal::{Bind, ObjectBind, Profile, Scope};
 use crate::selector::{Selector, SelectorKind};
 
+pub mod content;
 pub mod encrypted_secret;
 pub mod manifest;
+pub mod open_error;
 
-pub use encrypted_secret::{EncryptedSecret, ObjectContext, OpenError, OpenSecret};
+pub use content::Content;
+pub use encrypted_secret::{EncryptedSecret, ObjectContext, OpenSecret};
 pub use manifest::{ManifestOptions, seal_manifest};
+pub use open_error::OpenError;
 
 /// API group of our kinds.
 pub const GROUP: &str = "lacre.dev";
@@ -70,8 +74,7 @@ pub(crate) fn tree_with(
             object["spec"][*second][*third] = text.into();
         }
     }
-    encrypted_secret::Content::read(object.get("spec").unwrap_or(&Plain::Null))
-        .map(|content| content.digest())
+    Content::read(object.get("spec").unwrap_or(&Plain::Null)).map(|content| content.digest())
 }
 
 /// Whether the object stands where its seal says.

@@ -63,6 +63,26 @@ impl SelectorKind {
     }
 }
 
+/// A pattern in Go's RE2 syntax, for whatever else of stock tools' configuration is one.
+#[derive(Clone, Debug)]
+pub struct Pattern(Regex);
+
+impl Pattern {
+    /// Compiles `text`.
+    ///
+    /// # Errors
+    /// [`SelectorError`] for a pattern that Go would refuse, naming `field`, the place it comes from.
+    pub fn new(field: &'static str, text: &str) -> Result<Self, SelectorError> {
+        let failed = |reason| SelectorError { field, pattern: text.to_owned(), reason };
+        go_regex::compile(text).map(Self).map_err(failed)
+    }
+
+    /// Whether it is found anywhere in `text`.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
 /// A pattern that does not mean anything. Other tools would silently match nothing.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{field}: `{pattern}` is not a pattern: {reason}")]
@@ -77,7 +97,7 @@ pub struct SelectorError {
 pub struct Selector {
     kind: SelectorKind,
     text: String,
-    pattern: Option<Regex>,
+    pattern: Option<Pattern>,
 }
 
 impl Default for Selector {
@@ -99,14 +119,7 @@ impl Selector {
     /// # Errors
     /// [`SelectorError`] for a pattern that does not compile.
     pub fn new(kind: SelectorKind, text: &str) -> Result<Self, SelectorError> {
-        let compile = || {
-            go_regex::compile(text).map_err(|reason| SelectorError {
-                field: kind.field(),
-                pattern: text.to_owned(),
-                reason,
-            })
-        };
-        let pattern = kind.is_pattern().then(compile).transpose()?;
+        let pattern = kind.is_pattern().then(|| Pattern::new(kind.field(), text)).transpose()?;
         Ok(Self { kind, text: text.to_owned(), pattern })
     }
 

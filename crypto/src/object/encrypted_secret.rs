@@ -1,20 +1,22 @@
-//! An EncryptedSecret: its content, and how a controller opens it.
+//! An EncryptedSecret, and how a controller opens it.
 
 use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{Span, Timestamp};
-use serde_json::{Map, Value as Plain};
+use serde_json::Value as Plain;
 
 use crate::aead::ValueCipher;
 use crate::data_key;
 use crate::error::NoKeyError;
 use crate::mac::{self, MacHasher};
 use crate::metadata::Metadata;
+use crate::object::content::Content;
+use crate::object::open_error::OpenError;
 use crate::object::{self, API_VERSION, KIND, ObjectError};
 use crate::recipient::Identity;
-use crate::seal::digest::{self, Items};
+use crate::seal::digest;
 use crate::seal::{Bind, Claims, ObjectBind, Profile, Scope};
 use crate::secret::{DataKey, SecretBytes};
 use crate::value::{Form, Sealed, ValueType};
@@ -23,32 +25,8 @@ use crate::value::{Form, Sealed, ValueType};
 pub const SECRET_BYTES_MAX: usize = 1024 * 1024;
 /// How far ahead of the reader's clock a document's time may be, in minutes.
 pub const CLOCK_SKEW_MINUTES: i64 = 5;
-/// Type of a Secret that does not name one.
-pub const DEFAULT_TYPE: &str = "Opaque";
 
 const FINGERPRINT_INFO: &[u8] = b"lacre.dev/fp/1";
-const TREE_PURPOSE: &str = "lacre.dev/tree/object/1";
-
-/// The typed content of `spec`, with defaults resolved.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Content {
-    /// Type of the Secret.
-    pub secret_type: String,
-    /// Whether the Secret can never be changed.
-    pub immutable: bool,
-    /// Labels for the Secret.
-    pub labels: BTreeMap<String, String>,
-    /// Annotations for the Secret.
-    pub annotations: BTreeMap<String, String>,
-    /// Sealed base64 text by key.
-    pub data: BTreeMap<String, String>,
-    /// Sealed text by key.
-    pub string_data: BTreeMap<String, String>,
-    /// Names of the Secrets that hold the identities to open it with. Not authenticated.
-    pub keys_from: Vec<String>,
-    /// Whether to leave the Secret alone. Not authenticated, so that an incident can set it.
-    pub suspend: bool,
-}
 
 /// An EncryptedSecret as an API server gives it.
 #[derive(Clone, Debug)]
@@ -81,135 +59,6 @@ pub struct OpenSecret {
     /// What it was sealed for.
     pub bind: ObjectBind,
     key: DataKey,
-}
-
-/// Why an object is not opened: one variant per cause.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OpenError {
-    /// Its time lies ahead.
-    #[error(
-        "it says it was sealed at {0}, more than {CLOCK_SKEW_MINUTES} minutes from now: check the clock of whoever sealed it"
-    )]
-    FutureLastModified(String),
-    /// A value of `data` is not base64.
-    #[error("data.{0} does not open to base64 text: use stringData, or encode it before sealing")]
-    InvalidBase64(String),
-    /// Values that were valid once, or another order of them, stand in place of the sealed ones.
-    #[error("the MAC does not match the values: an older or foreign value was put in place of a sealed one")]
-    MacMismatch,
-    /// No seal was ever there.
-    #[error("it has no seal: seal it with `lacre kube seal`")]
-    NeverSealed,
-    /// A value is in the clear.
-    #[error("{0} is not sealed")]
-    PlaintextValue(String),
-    /// The `sops` block was changed.
-    #[error("the sops block was changed after sealing: a recipient, the selector, the MAC or the time")]
-    RecipientsMismatch,
-    /// It stands where it was not sealed for.
-    #[error("it was sealed for {sealed_for}, and this is {found}")]
-    ScopeMismatch {
-        /// What it was sealed for.
-        sealed_for: String,
-        /// Where it stands.
-        found: String,
-    },
-    /// The seal does not open.
-    #[error("the seal does not open: {0}")]
-    SealBroken(String),
-    /// The seal is gone.
-    #[error(
-        "the seal was removed: another tool rewrote the sops block, or someone stripped it; `lacre reseal` after a look at the change"
-    )]
-    SealRemoved,
-    /// A clear part of the content was changed.
-    #[error(
-        "a clear part of the content was changed after sealing: type, immutable, or the template's labels or annotations"
-    )]
-    TemplateMismatch,
-    /// All values together are too large.
-    #[error("the values take {0} bytes, more than the {SECRET_BYTES_MAX} of a Secret")]
-    TooLarge(usize),
-    /// The block says something that objects cannot have.
-    #[error("{0}")]
-    UnsupportedMetadata(String),
-    /// A value does not open in its place.
-    #[error("{0} does not open here: it was moved, exchanged or damaged")]
-    ValueMismatch(String),
-}
-
-impl OpenError {
-    /// The condition reason that stands for the cause.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::FutureLastModified(_) => "FutureLastModified",
-            Self::InvalidBase64(_) => "InvalidBase64",
-            Self::MacMismatch => "MacMismatch",
-            Self::NeverSealed => "NeverSealed",
-            Self::PlaintextValue(_) => "PlaintextValue",
-            Self::RecipientsMismatch => "RecipientsMismatch",
-            Self::ScopeMismatch { .. } => "ScopeMismatch",
-            Self::SealBroken(_) => "SealBroken",
-            Self::SealRemoved => "SealRemoved",
-            Self::TemplateMismatch => "TemplateMismatch",
-            Self::TooLarge(_) => "TooLarge",
-            Self::UnsupportedMetadata(_) => "UnsupportedMetadata",
-            Self::ValueMismatch(_) => "ValueMismatch",
-        }
-    }
-}
-
-impl Content {
-    /// Reads `spec`.
-    ///
-    /// # Errors
-    /// [`ObjectError`] for a field this version does not know, which the seal would otherwise not cover, or one of
-    /// the wrong type.
-    pub fn read(spec: &Plain) -> Result<Self, ObjectError> {
-        let fields = ["type", "immutable", "data", "stringData", "template", "keysFrom", "suspend"];
-        let spec = known(spec, "spec", &fields)?;
-        let none = Plain::Null;
-        let template = known(spec.get("template").unwrap_or(&none), "spec.template", &["metadata"])?;
-        let metadata = template.get("metadata").unwrap_or(&none);
-        let metadata = known(metadata, "spec.template.metadata", &["labels", "annotations"])?;
-        let content = Self {
-            secret_type: text(&spec, "type")?.unwrap_or_else(|| DEFAULT_TYPE.to_owned()),
-            immutable: boolean(&spec, "immutable")?,
-            labels: texts(&metadata, "labels")?,
-            annotations: texts(&metadata, "annotations")?,
-            data: texts(&spec, "data")?,
-            string_data: texts(&spec, "stringData")?,
-            keys_from: keys_from(spec.get("keysFrom"))?,
-            suspend: boolean(&spec, "suspend")?,
-        };
-        match content.data.keys().find(|key| content.string_data.contains_key(*key)) {
-            Some(key) => {
-                Err(ObjectError::new(format!("`{key}` stands in data and in stringData: remove one")))
-            }
-            None => Ok(content),
-        }
-    }
-
-    /// The digest that the seal holds of it. `keysFrom` and `suspend` are no part of it.
-    pub(crate) fn digest(&self) -> String {
-        let mut items = Items::new(TREE_PURPOSE);
-        items.add(b'T', &[self.secret_type.as_bytes()]);
-        items.add(b'I', &[&[u8::from(self.immutable)]]);
-        let maps =
-            [(b'l', &self.labels), (b'a', &self.annotations), (b'd', &self.data), (b's', &self.string_data)];
-        for (letter, map) in maps {
-            items.add(b'M', &[]);
-            map.iter().for_each(|(key, value)| items.add(letter, &[key.as_bytes(), value.as_bytes()]));
-            items.add(b'E', &[]);
-        }
-        items.finish()
-    }
-
-    /// Each sealed text with its address, `data` before `stringData`, in the order of the keys.
-    fn values(&self) -> impl Iterator<Item = (&'static str, &String, &String)> {
-        let data = self.data.iter().map(|(key, text)| ("data", key, text));
-        data.chain(self.string_data.iter().map(|(key, text)| ("stringData", key, text)))
-    }
 }
 
 impl EncryptedSecret {
@@ -382,62 +231,4 @@ impl OpenSecret {
     pub fn scope(&self) -> Scope {
         self.bind.scope
     }
-}
-
-/// A mapping with no other fields than `fields`; null is an empty one.
-fn known(value: &Plain, name: &str, fields: &[&str]) -> Result<Map<String, Plain>, ObjectError> {
-    let map = match value {
-        Plain::Null => Map::new(),
-        Plain::Object(map) => map.clone(),
-        _ => return Err(ObjectError::new(format!("`{name}` is not a mapping"))),
-    };
-    match map.keys().find(|key| !fields.contains(&key.as_str())) {
-        Some(key) => Err(ObjectError::new(format!(
-            "`{name}.{key}` is not known to this version, so no seal would cover it"
-        ))),
-        None => Ok(map),
-    }
-}
-
-fn text(map: &Map<String, Plain>, name: &str) -> Result<Option<String>, ObjectError> {
-    match map.get(name) {
-        None | Some(Plain::Null) => Ok(None),
-        Some(Plain::String(text)) => Ok(Some(text.clone()).filter(|text| !text.is_empty())),
-        Some(_) => Err(ObjectError::new(format!("`{name}` is not text"))),
-    }
-}
-
-fn boolean(map: &Map<String, Plain>, name: &str) -> Result<bool, ObjectError> {
-    match map.get(name) {
-        None | Some(Plain::Null) => Ok(false),
-        Some(Plain::Bool(value)) => Ok(*value),
-        Some(_) => Err(ObjectError::new(format!("`{name}` is neither true nor false"))),
-    }
-}
-
-fn texts(map: &Map<String, Plain>, name: &str) -> Result<BTreeMap<String, String>, ObjectError> {
-    let entries = match map.get(name) {
-        None | Some(Plain::Null) => return Ok(BTreeMap::new()),
-        Some(Plain::Object(entries)) => entries,
-        Some(_) => return Err(ObjectError::new(format!("`{name}` is not a mapping"))),
-    };
-    let entry = |(key, value): (&String, &Plain)| match value {
-        Plain::String(text) => Ok((key.clone(), text.clone())),
-        Plain::Null => Ok((key.clone(), String::new())),
-        _ => Err(ObjectError::new(format!("`{name}.{key}` is not text: put it in quotes"))),
-    };
-    entries.iter().map(entry).collect()
-}
-
-fn keys_from(value: Option<&Plain>) -> Result<Vec<String>, ObjectError> {
-    let sources = match value {
-        None | Some(Plain::Null) => return Ok(Vec::new()),
-        Some(Plain::Array(sources)) => sources,
-        Some(_) => return Err(ObjectError::new("`keysFrom` is not a list")),
-    };
-    let name = |source: &Plain| source.pointer("/secretRef/name").and_then(Plain::as_str).map(str::to_owned);
-    let names = sources
-        .iter()
-        .map(|source| name(source).ok_or_else(|| ObjectError::new("`keysFrom` needs secretRef.name")));
-    names.collect()
 }
