@@ -48,10 +48,11 @@ impl Leader {
     /// Waits until the lease is held.
     pub async fn acquire(&mut self) {
         loop {
-            match self.attempt().await {
-                Ok(true) => return,
-                Ok(false) => {}
-                Err(error) => tracing::warn!(error = %describe(&error), "the lease cannot be taken"),
+            match tokio::time::timeout(self.options.duration, self.attempt()).await {
+                Ok(Ok(true)) => return,
+                Ok(Ok(false)) => {}
+                Ok(Err(error)) => tracing::warn!(error = %describe(&error), "the lease cannot be taken"),
+                Err(_) => tracing::warn!("the lease cannot be taken: no answer"),
             }
             tokio::time::sleep(self.options.interval).await;
         }
@@ -74,8 +75,14 @@ impl Leader {
         }
     }
 
-    /// Gives the lease back, so that the next candidate need not wait for its end.
+    /// Gives the lease back, so that the next candidate need not wait for its end. Does not wait long for an answer.
     pub async fn release(&mut self) {
+        if tokio::time::timeout(self.options.interval, self.give_back()).await.is_err() {
+            tracing::warn!("the lease could not be given back: no answer");
+        }
+    }
+
+    async fn give_back(&mut self) {
         let Ok(Some(mut lease)) = self.leases.get_opt(LEASE).await else { return };
         let spec = lease.spec.get_or_insert_default();
         if spec.holder_identity.as_deref() != Some(&self.holder) {

@@ -8,6 +8,7 @@ use tracing_subscriber::EnvFilter;
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     process::harden()?;
+    process::silence_panics();
     let args = Args::parse();
     log(&args)?;
     run::run(args).await

@@ -1,4 +1,5 @@
-//! Keeps what is in this process's memory there: no core dumps, no tracing by others of the same user.
+//! Keeps what is in this process's memory there: no core dumps, no tracing by others of the same user, no panic message
+//! that shows what it choked on.
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 
@@ -10,6 +11,14 @@ pub fn harden() -> std::io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     Ok(())
+}
+
+/// Makes a panic log where it happened and nothing of what it says, which may be a value.
+pub fn silence_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let location = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(location, "a bug: this part of the work ended unexpectedly");
+    }));
 }
 
 #[cfg(test)]

@@ -17,6 +17,10 @@ use crate::policy::Policy;
 use crate::report::{Outcome, Reporter};
 use crate::unseal;
 
+/// Longest time that one object may take. Beyond it an answer was lost somewhere on the way, and the place among the
+/// objects worked on at a time is given to others.
+const DEADLINE: Duration = Duration::from_secs(120);
+
 /// All that a reconcile needs beside the object.
 pub struct Context {
     /// To read and write Secrets.
@@ -50,7 +54,8 @@ pub async fn reconcile(object: Arc<EncryptedSecret>, context: Arc<Context>) -> R
     }
     let began = Instant::now();
     context.metrics.begin();
-    let outcome = settle(&object, &context).await.unwrap_or_else(Outcome::Failed);
+    let settled = tokio::time::timeout(DEADLINE, settle(&object, &context)).await;
+    let outcome = settled.unwrap_or_else(|_| Err(took_too_long())).unwrap_or_else(Outcome::Failed);
     let reported = context.reporter.report(&object, &outcome, &context.memory).await;
     let result = match outcome {
         Outcome::Failed(failure) => reported.and(Err(failure)),
@@ -71,6 +76,10 @@ pub fn error_policy(object: Arc<EncryptedSecret>, failure: &Failure, context: Ar
         Retry::Never | Retry::WhenItComes => Action::await_change(),
         Retry::Later => Action::requeue(context.backoff.delay(context.memory.fail(&object), jitter())),
     }
+}
+
+fn took_too_long() -> Failure {
+    Failure::new(Reason::ApiUnavailable, format!("no end after {} seconds", DEADLINE.as_secs()))
 }
 
 async fn settle(object: &EncryptedSecret, context: &Context) -> Result<Outcome, Failure> {

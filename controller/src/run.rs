@@ -47,14 +47,14 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     let (stop, stopped) = channel(false);
     let served =
         Served { health: health.clone(), metrics: context.metrics.clone(), keyring: context.keyring.clone() };
-    let server = tokio::spawn(serve(listener, served, until(stopped.clone())));
+    let server = tokio::spawn(serve(listener, served));
     tokio::spawn(async move {
         asked_to_end().await;
         tracing::info!("asked to end");
         stop.send_replace(true);
     });
     let ended = lead_and_work(&args, context, health, stopped).await;
-    // The probes answer until the work has ended; whoever waits on them is not waited for.
+    // Not before: the probes answer until the work has ended.
     server.abort();
     ended
 }

@@ -1,6 +1,5 @@
 //! `/metrics`, `/healthz` and `/readyz`. Nothing here reads from or writes to the cluster.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -79,21 +78,17 @@ pub struct Served {
     pub keyring: Arc<Keyring>,
 }
 
-/// Serves until `shutdown`.
+/// Serves for ever.
 ///
 /// # Errors
 /// The listener failed.
-pub async fn serve(
-    listener: TcpListener,
-    served: Served,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
+pub async fn serve(listener: TcpListener, served: Served) -> std::io::Result<()> {
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .with_state(served);
-    axum::serve(listener, router).with_graceful_shutdown(shutdown).await
+    axum::serve(listener, router).await
 }
 
 async fn metrics(State(served): State<Served>) -> Response {

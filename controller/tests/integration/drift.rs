@@ -25,8 +25,7 @@ fn a_changed_value_is_repaired_and_foreign_labels_and_keys_survive() -> Result<(
     world.until("the repair", || Ok((world.value("db", "password")? == "hunter2-CANARY").then_some(())))?;
     assert_eq!(world.value("db", "extra")?, "foreign");
     assert_eq!(world.secret("db")?["metadata"]["labels"], json!({"team": "blue", "tier": "back"}));
-    world.until("its event", || Ok((world.events("db")?.len() == 2).then_some(())))?;
-    assert_eq!(world.events("db")?[1], "Normal Synced Repair: set password in Secret db");
+    assert_eq!(world.until_events("db", 2)?, "Normal Synced Repair: set password in Secret db");
     // The record of our POST becomes one of our applies, then the apply; the status does not change.
     assert_eq!(world.writes_of_objects()?[before..], ["patch secrets db", "patch secrets db"]);
     assert_eq!(world.metric("lacre_drift_repairs_total")?, Some(1.0));
@@ -91,11 +90,14 @@ fn a_suspended_object_is_left_alone_until_it_is_resumed() -> Result<()> {
     let world = ready_world()?;
     world.patch("encryptedsecret", "db", &json!({"spec": {"suspend": true}}))?;
     world.until_ready_is("db", "Unknown", "Suspended")?;
-    let before = world.writes()?;
+    let before = world.writes_of_objects()?;
     world.wake("db", || world.patch("secret", "db", &json!({"stringData": {"password": "by hand"}})))?;
-    assert_eq!((world.value("db", "password")?, world.writes()?), ("by hand".to_owned(), before.clone()));
+    assert_eq!(
+        (world.value("db", "password")?, world.writes_of_objects()?),
+        ("by hand".to_owned(), before.clone())
+    );
     world.wake("db", || world.kubectl(["delete", "secret", "db"]).map(drop))?;
-    assert_eq!((world.find("secret", "db")?, world.writes()?), (None, before));
+    assert_eq!((world.find("secret", "db")?, world.writes_of_objects()?), (None, before));
     world.patch("encryptedsecret", "db", &json!({"spec": {"suspend": false}}))?;
     world.until_ready("db")?;
     assert_eq!(world.value("db", "password")?, "hunter2-CANARY");
@@ -143,8 +145,8 @@ fn what_changed_while_the_controller_was_away_is_repaired_when_it_returns() -> R
     world.patch("secret", "db", &json!({"stringData": {"password": "changed"}}))?;
     world.start(&[])?;
     world.until("the repair", || Ok((world.value("db", "password")? == "hunter2-CANARY").then_some(())))?;
-    let before = world.writes()?;
     world.stop();
+    let before = world.writes()?;
     world.start(&[])?;
     world.until("a look at the object", || Ok((world.reconciles("db")? > 0).then_some(())))?;
     assert_eq!(world.writes()?, before, "a restart alone writes nothing");

@@ -2,13 +2,18 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{LazyLock, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use lacre_controller::api::crd;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use lacre_controller::api::{self, crd};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 use xtask::http;
 use xtask::peers::audit::AuditEntry;
 use xtask::peers::cluster::{Cluster, ServiceAccount, SharedCluster};
@@ -18,6 +23,9 @@ use xtask::wait;
 
 /// How long a state may take to come before the test gives up; far more than it ever takes.
 const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Asks the API server for the tests.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a test may start threads"));
 
 /// A controller that serves all namespaces would serve those of other tests, too: it runs alone.
 static ALONE: RwLock<()> = RwLock::new(());
@@ -41,6 +49,7 @@ pub(crate) struct World {
     controllers: Vec<Controller>,
     started: usize,
     pub(crate) cluster: SharedCluster,
+    client: Client,
     /// Where the controller lives.
     pub(crate) home: String,
     /// Environment variables of controllers that start.
@@ -88,7 +97,22 @@ impl World {
             .admin()
             .apply(&list(rights(&home)?.into_iter().filter(|item| item["kind"] != "ClusterRole")))?;
         let (controllers, environment) = (Vec::new(), Vec::new());
-        Ok(Self { controllers, started: 0, cluster, home, environment, namespace, account, _turn: turn })
+        let kubeconfig = Kubeconfig::read_from(cluster.admin_kubeconfig())?;
+        let client = RUNTIME.block_on(async {
+            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+            Ok::<_, anyhow::Error>(Client::try_from(config)?)
+        })?;
+        Ok(Self {
+            controllers,
+            started: 0,
+            cluster,
+            client,
+            home,
+            environment,
+            namespace,
+            account,
+            _turn: turn,
+        })
     }
 
     /// Starts a controller that serves this world's namespace; gives its number.
@@ -180,7 +204,8 @@ impl World {
         Ok(self.metric(&series)?.unwrap_or_default() as u64)
     }
 
-    /// Does `act`, and waits until the object was reconciled once more.
+    /// Does `act`, and waits until the object was reconciled once more. That may still be for an earlier reason: wake
+    /// twice where the order matters.
     pub(crate) fn wake(&self, name: &str, act: impl FnOnce() -> Result<()>) -> Result<()> {
         let before = self.reconciles(name)?;
         act()?;
@@ -206,25 +231,38 @@ impl World {
 
     /// The object or Secret, when it is there.
     pub(crate) fn find(&self, kind: &str, name: &str) -> Result<Option<Value>> {
-        let text =
-            self.kubectl(["get", kind, name, "--ignore-not-found", "--show-managed-fields", "-o", "json"])?;
-        (!text.trim().is_empty()).then(|| Ok(serde_json::from_str(&text)?)).transpose()
+        let found = RUNTIME.block_on(self.objects(kind).get_opt(name))?;
+        found.map(|object| Ok(serde_json::to_value(object)?)).transpose()
+    }
+
+    /// The same questions through kubectl would keep two processors busy with starting it.
+    fn objects(&self, kind: &str) -> Api<DynamicObject> {
+        let (group, version, kind) = match kind {
+            "secret" => ("", "v1", "Secret"),
+            "event" => ("events.k8s.io", "v1", "Event"),
+            _ => (api::GROUP, api::VERSION, api::KIND),
+        };
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
     }
 
     pub(crate) fn secret(&self, name: &str) -> Result<Value> {
         self.find("secret", name)?.with_context(|| format!("Secret {name} is not there"))
     }
 
-    /// The value of a key of a Secret, decoded.
+    /// The value of a key of a Secret, decoded; empty when it is not there.
     pub(crate) fn value(&self, secret: &str, key: &str) -> Result<String> {
-        let template =
-            format!("go-template={{{{with index .data {key:?}}}}}{{{{base64decode .}}}}{{{{end}}}}");
-        self.kubectl(["get", "secret", secret, "-o", &template])
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), &self.namespace);
+        let secret = RUNTIME.block_on(secrets.get_opt(secret))?;
+        let value = secret.and_then(|secret| secret.data?.remove(key)).unwrap_or_default();
+        Ok(String::from_utf8(value.0)?)
     }
 
     /// Merges a patch into an object, as some other tool would.
     pub(crate) fn patch(&self, kind: &str, name: &str, patch: &Value) -> Result<()> {
-        self.kubectl(["patch", kind, name, "--type=merge", "--patch", &patch.to_string()]).map(drop)
+        let how = PatchParams { field_manager: Some("another-tool".to_owned()), ..PatchParams::default() };
+        RUNTIME.block_on(self.objects(kind).patch(name, &how, &Patch::Merge(patch)))?;
+        Ok(())
     }
 
     /// Waits until the object's newest generation was judged `status` for `reason`; gives the Ready condition.
@@ -257,17 +295,25 @@ impl World {
 
     /// The events about an object, oldest first, as `type reason action: note`.
     pub(crate) fn events(&self, name: &str) -> Result<Vec<String>> {
-        let list = self.admin().get_json(["--namespace", &self.namespace, "get", "events.events.k8s.io"])?;
-        let mut events: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
+        let list = RUNTIME.block_on(self.objects("event").list(&ListParams::default()))?;
+        let mut events = list.items.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
         events.retain(|event| event["regarding"]["name"] == name);
         events.sort_by_key(|event| event["eventTime"].as_str().unwrap_or_default().to_owned());
-        let text = |event: &&Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
-        let line = |event: &&Value| {
+        let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        let line = |event: &Value| {
             let [type_, reason, action, note] =
                 ["type", "reason", "action", "note"].map(|field| text(event, field));
             format!("{type_} {reason} {action}: {note}")
         };
         Ok(events.iter().map(line).collect())
+    }
+
+    /// Waits until there are `count` events about an object; gives the last one.
+    pub(crate) fn until_events(&self, name: &str, count: usize) -> Result<String> {
+        let events =
+            self.until("the events", || Ok(Some(self.events(name)?).filter(|events| events.len() >= count)))?;
+        ensure!(events.len() == count, "{events:?}");
+        events.last().cloned().context("no event")
     }
 
     /// The public half of the identity that the controller made.

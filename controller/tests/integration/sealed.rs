@@ -37,7 +37,7 @@ fn a_label_added_after_sealing_changes_nothing_and_a_second_reconcile_writes_not
 
     let writes = world.writes_of_objects()?;
     assert_eq!(writes, ["create secrets db", "patch encryptedsecrets/status db"]);
-    assert_eq!(world.events("db")?, ["Normal Synced Apply: made Secret db"]);
+    assert_eq!(world.until_events("db", 1)?, "Normal Synced Apply: made Secret db");
     world.wake("db", || world.patch("secret", "db", &json!({"metadata": {"labels": {"team": "blue"}}})))?;
     world.wake("db", || world.patch("secret", "db", &json!({"metadata": {"annotations": {"note": "x"}}})))?;
     assert_eq!(world.writes_of_objects()?, writes);
@@ -137,7 +137,7 @@ fn no_value_reaches_status_events_metrics_or_the_log() -> Result<()> {
     world.until_ready("db")?;
     world.patch("secret", "db", &json!({"stringData": {"password": "drifted-CANARY"}}))?;
     world.until("the repair", || Ok((world.value("db", "password")? == "hunter2-CANARY").then_some(())))?;
-    world.until("its event", || Ok((world.events("db")?.len() == 2).then_some(())))?;
+    world.until_events("db", 2)?;
     let object = world.find("encryptedsecret", "db")?.unwrap_or_default();
     let said =
         format!("{object} {:?} {} {}", world.events("db")?, world.ask("/metrics")?.body, world.log(0)?);
