@@ -8,6 +8,8 @@
 //! nonce from anyone, except the MAC's, half of which is a mark and half fresh ([`crate::mac`]). An unchanged
 //! value is never encrypted anew: its whole text is kept.
 
+use std::cell::RefCell;
+
 use aes_gcm::aead::array::typenum::{U12, U32};
 use aes_gcm::aead::{AeadInOut, Nonce};
 use aes_gcm::aes::Aes256;
@@ -21,24 +23,46 @@ type Accepted = AesGcm<Aes256, U12>;
 
 /// Length of a nonce as written, in bytes.
 pub const NONCE_BYTES: usize = 32;
+/// How many random bytes are fetched at a time: a multiple of a nonce's.
+const POOL_BYTES: usize = 64 * NONCE_BYTES;
 
 /// A cipher under one key, with the key schedule made once.
 pub struct ValueCipher {
     written: Written,
     accepted: Accepted,
+    /// Random bytes not given out yet: a call to the operating system for each value would cost more than its cipher.
+    random: RefCell<Vec<u8>>,
 }
 
 impl ValueCipher {
     /// A cipher under `key`: a data key, or a key derived from one for a single purpose.
     pub fn new(key: &[u8; 32]) -> Self {
         let cipher = Aes256::new(key.into());
-        Self { written: Written::from(cipher.clone()), accepted: Accepted::from(cipher) }
+        Self {
+            written: Written::from(cipher.clone()),
+            accepted: Accepted::from(cipher),
+            random: RefCell::default(),
+        }
+    }
+
+    /// 32 random bytes from the operating system, which are never given out again.
+    pub(crate) fn fresh_nonce(&self) -> [u8; NONCE_BYTES] {
+        let mut random = self.random.borrow_mut();
+        if random.is_empty() {
+            random.resize(POOL_BYTES, 0);
+            getrandom::fill(&mut random).expect("the operating system provides randomness");
+        }
+        let rest = random.len() - NONCE_BYTES;
+        let mut nonce = [0; NONCE_BYTES];
+        nonce.copy_from_slice(&random[rest..]);
+        random.truncate(rest);
+        nonce
     }
 
     /// Encrypts a value that is neither null nor empty under a fresh nonce, bound to `associated_data`.
     pub fn seal(&self, value: &Value, associated_data: &[u8]) -> Sealed {
         let kind = value.kind().unwrap_or(ValueType::Str);
-        self.seal_with_nonce(fresh_nonce(), kind, value.bytes(), associated_data)
+        self.seal_with_nonce(self.fresh_nonce(), kind, value.bytes(), associated_data)
     }
 
     /// As [`ValueCipher::seal`], under a nonce that the caller made of at least 16 fresh random bytes.
@@ -78,13 +102,6 @@ impl ValueCipher {
         };
         opened.ok().map(|()| SecretBytes::new(data))
     }
-}
-
-/// 32 random bytes from the operating system.
-pub(crate) fn fresh_nonce() -> [u8; NONCE_BYTES] {
-    let mut nonce = [0; NONCE_BYTES];
-    getrandom::fill(&mut nonce).expect("the operating system provides randomness");
-    nonce
 }
 
 #[cfg(test)]

@@ -105,6 +105,30 @@ impl SealedFile {
         Ok(OpenFile { sealed: self, key, values: opened.values, claims, verdict, warnings, plaintext })
     }
 
+    /// Whether what was just written opens to `values` and, where the seal carries the author's spelling, to `plain`.
+    pub(crate) fn reopens_to(
+        &self,
+        key: &DataKey,
+        values: &[&Value],
+        plain: &SecretText,
+    ) -> Result<(), String> {
+        let verified = self.verify(key, &OpenOptions::default());
+        let (opened, claims, _) = verified.map_err(|error| error.to_string())?;
+        if !values.iter().copied().eq(&opened.values) {
+            return Err("the values differ".to_owned());
+        }
+        let exact =
+            claims.as_ref().filter(|claims| claims.profile == Profile::File).map(|claims| &claims.source);
+        let restored = match exact {
+            Some(source) => restore::unchecked(self, &opened.values, Some(source)),
+            None => restore::text(self, &opened.values, None).map_err(|error| error.to_string())?,
+        };
+        match exact.is_some() && restored != *plain {
+            true => Err("the text differs".to_owned()),
+            false => Ok(()),
+        }
+    }
+
     /// All of [`SealedFile::open`] but the author's text.
     fn verify(
         &self,
@@ -246,9 +270,9 @@ impl Opening<'_> {
             let value = match digest::stored(document, index) {
                 None => None,
                 Some(text) if leaf.is_comment() => {
-                    self.comment(index, &text, &additional, &mut opened.warnings)?
+                    self.comment(index, text, &additional, &mut opened.warnings)?
                 }
-                Some(text) => Some(self.value(index, &text, additional_data, &mut opened.warnings)?),
+                Some(text) => Some(self.value(index, text, additional_data, &mut opened.warnings)?),
             };
             opened.sealed.push(value.is_some());
             opened.values.push(value.unwrap_or_else(|| leaf.value.clone()));

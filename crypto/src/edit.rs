@@ -58,7 +58,7 @@ fn kept_texts(open: &OpenFile, document: &Document) -> HashMap<usize, String> {
     for index in (0..old.leaves.len()).rev() {
         if let Some(text) = digest::stored(old, index) {
             let additional_data = old.paths.associated_data(old.leaves[index].path);
-            known.entry((additional_data, &open.values[index])).or_default().push(text);
+            known.entry((additional_data, &open.values[index])).or_default().push(text.to_owned());
         }
     }
     let mut kept = HashMap::new();

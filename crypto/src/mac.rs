@@ -13,7 +13,7 @@ use hmac::{Hmac, KeyInit, Mac as _};
 use sha2::{Digest, Sha256, Sha512};
 use zeroize::Zeroizing;
 
-use crate::aead::{NONCE_BYTES, ValueCipher, fresh_nonce};
+use crate::aead::{NONCE_BYTES, ValueCipher};
 use crate::secret::{DataKey, SecretBytes};
 use crate::value::{Form, Sealed, ValueType};
 
@@ -54,7 +54,7 @@ pub fn seal(
     last_modified: &str,
     marked: bool,
 ) -> String {
-    let mut nonce = fresh_nonce();
+    let mut nonce = cipher.fresh_nonce();
     if marked {
         let (random, mark) = nonce.split_at_mut(RANDOM_BYTES);
         mark.copy_from_slice(&mark_of(key, random, last_modified));

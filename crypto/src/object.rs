@@ -58,14 +58,13 @@ pub(crate) fn tree(document: &Document) -> Result<String, ObjectError> {
 }
 
 /// The digest of an object's content with the texts of its sealed leaves.
-pub(crate) fn tree_with(
-    document: &Document,
-    sealed: &dyn Fn(usize) -> Option<String>,
+pub(crate) fn tree_with<'a>(
+    document: &'a Document,
+    sealed: &dyn Fn(usize) -> Option<&'a str>,
 ) -> Result<String, ObjectError> {
     let mut object = plain(document)?;
     for (index, leaf) in document.leaves.iter().enumerate() {
-        let text =
-            sealed(index).or_else(|| leaf.sealed_text().filter(|_| leaf.site.is_some()).map(str::to_owned));
+        let text = sealed(index).or_else(|| leaf.sealed_text().filter(|_| leaf.site.is_some()));
         let keys = document.paths.components(leaf.path);
         if let (Some(text), [first, second, third], false) = (text, keys.as_slice(), leaf.is_comment())
             && *first == "spec"

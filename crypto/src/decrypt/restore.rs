@@ -18,11 +18,11 @@ pub(super) fn text(
     values: &[Value],
     source: Option<&Source>,
 ) -> Result<SecretText, DecryptError> {
-    let restored = SecretText::new(spliced(file, values, source));
+    let restored = unchecked(file, values, source);
     if reads_as(file, &restored, values) {
         return Ok(restored);
     }
-    let plain = SecretText::new(spliced(file, values, None));
+    let plain = unchecked(file, values, None);
     match source.is_some() && reads_as(file, &plain, values) {
         true => Ok(plain),
         false => {
@@ -31,7 +31,8 @@ pub(super) fn text(
     }
 }
 
-fn spliced(file: &SealedFile, values: &[Value], source: Option<&Source>) -> String {
+/// As [`text`], for a caller that compares the result itself.
+pub(super) fn unchecked(file: &SealedFile, values: &[Value], source: Option<&Source>) -> SecretText {
     let SealedFile { text, document, .. } = file;
     let syntax = document.format.syntax();
     let spellings: HashMap<usize, &Vec<Edit>> =
@@ -62,7 +63,7 @@ fn spliced(file: &SealedFile, values: &[Value], source: Option<&Source>) -> Stri
         let ended = restored.strip_suffix("\r\n").or(restored.strip_suffix('\n'));
         restored.truncate(ended.map_or(restored.len(), str::len));
     }
-    restored
+    SecretText::new(restored)
 }
 
 /// The replacements that are not inside another: a block scalar with its header takes the header's comment along.

@@ -33,7 +33,7 @@ impl Items {
 }
 
 /// The digest of a file's content, given the text of each leaf that is sealed.
-pub(crate) fn tree(document: &Document, sealed: &dyn Fn(usize) -> Option<String>) -> String {
+pub(crate) fn tree<'a>(document: &Document, sealed: &dyn Fn(usize) -> Option<&'a str>) -> String {
     let mut items = Items::new("lacre.dev/tree/file/1");
     for event in &document.events {
         match event {
@@ -61,8 +61,8 @@ pub(crate) fn tree(document: &Document, sealed: &dyn Fn(usize) -> Option<String>
 }
 
 /// The text of a leaf as it stands in a sealed document, when it has a sealed value's form.
-pub(crate) fn stored(document: &Document, index: usize) -> Option<String> {
-    document.leaves[index].sealed_text().filter(|text| Sealed::looks_like(text)).map(str::to_owned)
+pub(crate) fn stored(document: &Document, index: usize) -> Option<&str> {
+    document.leaves[index].sealed_text().filter(|text| Sealed::looks_like(text))
 }
 
 fn tag(document: &Document, node: Option<usize>) -> &[u8] {
