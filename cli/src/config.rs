@@ -6,7 +6,6 @@
 
 mod file;
 mod lookup;
-mod pattern;
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +14,6 @@ use lacre_crypto::recipient::RecipientId;
 
 use crate::commands::Context;
 use crate::error::CommandError;
-
-pub(crate) use pattern::PathPattern;
 
 /// Name of the file with the rules.
 pub(crate) const CONFIG_NAME: &str = ".sops.yaml";

@@ -1,4 +1,38 @@
-//! Lacre's formats, documents, sealing, opening and key services.
+//! Formats, documents, sealing, opening and key services of Lacre.
+//!
+//! A document is sealed value by value: keys, comments' places and everything else of the text stay as they are. Start
+//! from [`encrypt`](encrypt()) and [`SealedFile`]; every verb that rewrites a sealed text takes the [`OpenFile`] that
+//! opening gives. [`object`] is for cluster objects, [`recipient`] for keys. docs/format.md specifies the bytes.
+//!
+//! ```
+//! use lacre_crypto::recipient::age::AgeIdentity;
+//! use lacre_crypto::*;
+//!
+//! let identity = AgeIdentity::generate();
+//! let recipient = identity.recipient();
+//! let write = WriteOptions { now: Timestamp::now(), seal: true, allow_plaintext: false };
+//! let options = EncryptOptions {
+//!     groups: Groups::one(vec![&recipient]),
+//!     selector: Selector::default(),
+//!     mac_only_encrypted: false,
+//!     bind: None,
+//!     write,
+//! };
+//! let text = SecretText::from("user: app      # who\npassword: hunter2\n");
+//! let sealed = encrypt(&text, Format::Yaml, &options)?;
+//! assert!(sealed.starts_with("user: ENC[AES256_GCM,") && !sealed.contains("hunter2"));
+//!
+//! let file = SealedFile::read(&sealed, Format::Yaml)?;
+//! let key = file.unwrap_key(&[&identity])?;
+//! let open = file.open(key, &OpenOptions::default())?;
+//! assert_eq!(open.verdict(), Verdict::Valid);
+//! assert_eq!(open.plaintext(), &text);
+//!
+//! let path = TreePath::parse("[\"password\"]")?;
+//! let changed = set(&open, &path, &SecretText::from("\"correct horse\""), &write)?.expect("it is another value");
+//! assert_eq!(changed.lines().next(), sealed.lines().next());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub use jiff::Timestamp;
 

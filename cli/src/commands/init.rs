@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use lacre_crypto::Pattern;
 use serde_json::json;
 
 use super::{Context, keygen};
 use crate::args::JsonArgs;
-use crate::config::{CONFIG_NAME, PathPattern};
+use crate::config::CONFIG_NAME;
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Privacy};
 use crate::{git, recipients};
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &InitArgs, context: &Context) -> Result<(), CommandError
         ));
     }
     if let Some(pattern) = &args.path_regex {
-        PathPattern::new(pattern).map_err(|error| CommandError::general(format!("--path-regex: {error}")))?;
+        Pattern::new("--path-regex", pattern).map_err(|error| CommandError::general(error.to_string()))?;
     }
     let recipients = recipients(args, context)?;
     files::create(&config, rules(args, &recipients).as_bytes(), Privacy::Shared)?;

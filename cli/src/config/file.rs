@@ -8,13 +8,12 @@ use std::fmt;
 use std::path::Path;
 
 use lacre_crypto::recipient::{AwsKmsKey, RecipientId};
-use lacre_crypto::{Selector, SelectorKind};
+use lacre_crypto::{Pattern, Selector, SelectorKind};
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use yaml_serde::Value;
 
 use super::Rule;
-use super::pattern::PathPattern;
 use crate::error::{CommandError, Kind};
 use crate::files;
 use crate::recipients;
@@ -121,8 +120,8 @@ impl RawRule {
         let Some(pattern) = &self.path_regex else {
             return Ok(true);
         };
-        let pattern = PathPattern::new(pattern).map_err(|error| {
-            CommandError::general(format!("{place}: path_regex: {error}"))
+        let pattern = Pattern::new("path_regex", pattern).map_err(|error| {
+            CommandError::general(format!("{place}: {error}"))
                 .hint("patterns are those of Go's regexp package, without look-around")
         })?;
         Ok(pattern.is_match(path))
