@@ -21,8 +21,12 @@ pub mod sources;
 pub mod versions;
 pub mod wait;
 
-/// The root of the repository that this crate was built from.
+/// The root of the repository: of the package that cargo runs, so that clones which share a target folder each find
+/// their own; outside of cargo, of the clone that this crate was built from.
 pub fn root() -> PathBuf {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().unwrap_or(xtask).to_path_buf()
+    let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf();
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map_or(built_from.clone(), PathBuf::from);
+    let of =
+        |package: &Path| package.parent().filter(|root| root.join("xtask").is_dir()).map(Path::to_path_buf);
+    of(&package).or_else(|| of(&built_from)).unwrap_or(package)
 }
