@@ -309,3 +309,57 @@ pub fn splice(text: &str, mut replacements: Vec<(Range<usize>, String)>) -> Stri
     spliced.push_str(&text[copied..]);
     spliced
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(text: &str, format: Format) -> Option<String> {
+        Document::read(text, format).err().map(|error| error.reason)
+    }
+
+    #[test]
+    fn depth_is_limited() {
+        let nested = |levels: usize| format!("a: {}x{}\n", "[".repeat(levels), "]".repeat(levels));
+        // The root mapping is a level of its own, and the value in the innermost list stands one below it.
+        assert_eq!(reason(&nested(DEPTH_MAX - 1), Format::Yaml), None);
+        assert!(reason(&nested(DEPTH_MAX), Format::Yaml).is_some_and(|reason| reason.contains("128 levels")));
+        let json = |levels: usize| format!("{{\"a\":{}1{}}}", "[".repeat(levels), "]".repeat(levels));
+        assert_eq!(reason(&json(DEPTH_MAX - 1), Format::Json), None);
+        assert!(reason(&json(DEPTH_MAX), Format::Json).is_some_and(|reason| reason.contains("128 levels")));
+        assert!(reason(&json(100_000), Format::Json).is_some());
+        assert!(reason(&nested(100_000), Format::Yaml).is_some());
+    }
+
+    #[test]
+    fn the_number_of_values_is_limited() {
+        let values = |count: usize| format!("{{\"a\":[{}1]}}", "1,".repeat(count - 1));
+        assert_eq!(reason(&values(LEAVES_MAX), Format::Json), None);
+        assert!(
+            reason(&values(LEAVES_MAX + 1), Format::Json).is_some_and(|reason| reason.contains("500000"))
+        );
+    }
+
+    #[test]
+    fn what_aliases_add_is_limited() {
+        let used = |times: usize| format!("a: &a [{}]\nb: [{}]\n", "1,".repeat(999), "*a,".repeat(times));
+        // A use adds the list and its values.
+        assert_eq!(reason(&used(ALIAS_LEAVES_MAX / 1000), Format::Yaml), None);
+        assert!(
+            reason(&used(ALIAS_LEAVES_MAX / 1000 + 1), Format::Yaml)
+                .is_some_and(|reason| reason.contains("100000"))
+        );
+        let bomb: String =
+            (1..30).map(|level| format!("l{level}: &l{level} [*l{0}, *l{0}]\n", level - 1)).collect();
+        assert!(reason(&format!("l0: &l0 []\n{bomb}"), Format::Yaml).is_some());
+    }
+
+    #[test]
+    fn the_size_of_a_document_is_limited() {
+        let padded = |size: usize| format!("a: x\n{}", "\n".repeat(size - 5));
+        assert!(
+            reason(&padded(DOCUMENT_BYTES_MAX + 1), Format::Yaml)
+                .is_some_and(|reason| reason.contains("256 MiB"))
+        );
+    }
+}
