@@ -30,7 +30,7 @@ pub struct SealedFile {
 pub struct OpenOptions {
     /// Do not compare the MAC. Values must still decrypt, and a seal must still agree.
     pub ignore_mac: bool,
-    /// Warn instead of refusing when a seal was removed.
+    /// Warn instead of refusing when a seal was removed, or when an object never had one.
     pub accept_removed_seal: bool,
 }
 
@@ -141,11 +141,8 @@ impl SealedFile {
         let profile = object::profile(&self.document);
         let (claims, verdict) = self.check_seal(key, options, profile)?;
         let by_seal = profile == Profile::Object && claims.is_some();
-        if profile == Profile::Object && claims.is_none() {
-            return Err(match verdict {
-                Verdict::Removed => DecryptError::SealRemoved,
-                _ => DecryptError::BadSeal("an object must have one, and this has none".to_owned()),
-            });
+        if profile == Profile::Object && claims.is_none() && !options.accept_removed_seal {
+            return Err(DecryptError::BadSeal("an object must have one, and this has none".to_owned()));
         }
         if !options.ignore_mac && !by_seal {
             self.check_mac(&cipher, &opened)?;

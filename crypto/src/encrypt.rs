@@ -262,7 +262,11 @@ impl Sealing<'_> {
         };
         let meta = digest::meta(&metadata.stock_block());
         let mut claims = Claims::new(profile, document.tree.documents.len(), tree, meta);
-        claims.bind = self.bind.clone();
+        claims.bind = self.bind.clone().or_else(|| object::bind_here(document));
+        if profile == Profile::Object && claims.bind.is_none() {
+            let reason = "the object names no metadata.namespace and metadata.name, and its seal binds to them: add them";
+            return Err(EncryptError::Object(reason.to_owned()));
+        }
         claims.source = if profile == Profile::File { source } else { Source::default() };
         Ok(claims)
     }

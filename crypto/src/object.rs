@@ -76,6 +76,18 @@ pub(crate) fn tree_with<'a>(
     Content::read(object.get("spec").unwrap_or(&Plain::Null)).map(|content| content.digest())
 }
 
+/// What an object is bound to when no seal says it: the very place where it stands. Nothing for a file, and for an
+/// object that names no namespace.
+pub(crate) fn bind_here(document: &Document) -> Option<Bind> {
+    let text = |keys: &[&str]| document.text_at(keys).filter(|text| !text.is_empty()).map(str::to_owned);
+    if profile(document) == Profile::File {
+        return None;
+    }
+    let (namespace, name) = (text(&["metadata", "namespace"])?, text(&["metadata", "name"])?);
+    let (group, kind) = (GROUP.to_owned(), KIND.to_owned());
+    Some(Bind::Object(ObjectBind { group, kind, scope: Scope::Strict, namespace, name, clusters: None }))
+}
+
 /// Whether the object stands where its seal says.
 pub(crate) fn check_bind(document: &Document, bind: Option<&Bind>) -> Result<(), String> {
     let Some(Bind::Object(bind)) = bind else {

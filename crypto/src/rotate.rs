@@ -90,7 +90,7 @@ fn resealed(open: &OpenFile, metadata: Metadata) -> Result<String, EncryptError>
     let metadata = metadata.with_seal(None);
     let meta = digest::meta(&metadata.stock_block());
     let mut claims = Claims::new(profile, document.tree.documents.len(), tree, meta);
-    claims.bind = open.bind().cloned();
+    claims.bind = open.bind().cloned().or_else(|| object::bind_here(&document));
     claims.source = open.source();
     let written = with_block(&body, &document, Vec::new(), &metadata, Some(claims.seal(&open.key)));
     let again = |error: DecryptError| EncryptError::Unverified(error.to_string());

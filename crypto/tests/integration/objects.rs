@@ -5,11 +5,11 @@ use lacre_crypto::object::{
     EncryptedSecret, ManifestOptions, ObjectContext, OpenError, OpenSecret, seal_manifest,
 };
 use lacre_crypto::recipient::age::AgeIdentity;
-use lacre_crypto::{Format, Groups, Scope, SecretText, TreePath, set};
+use lacre_crypto::{Format, Groups, OpenOptions, Scope, SecretText, TreePath, reseal, set};
 use serde_json::{Value as Plain, json};
 use xtask::peers::sops::Sops;
 
-use crate::support::{Bench, now, open, write_options};
+use crate::support::{Bench, now, open, open_with, write_options};
 
 const MANIFEST: &str = "\
 apiVersion: v1
@@ -216,4 +216,30 @@ fn manifests_that_a_cluster_reads_otherwise_are_refused() {
         let error = refused(&manifest);
         assert!(error.contains(reason), "{error}");
     }
+}
+
+/// Someone edits an object with stock sops: the seal is gone, and one command brings it back.
+#[test]
+fn an_object_that_stock_sops_wrote_is_sealed_again() {
+    let bench = Bench::new();
+    let text = sealed(&bench.identity);
+    for sops in Sops::all().unwrap() {
+        let arguments = ["set", "FILE", "[\"spec\"][\"stringData\"][\"password\"]", "\"changed\""];
+        let written = bench.sops(&sops, &arguments, "object.yaml", &text).unwrap().file;
+        let error = open(&written, Format::Yaml, &bench.identity).unwrap_err();
+        assert!(error.contains("an object must have one"), "{error}");
+        let accept = OpenOptions { accept_removed_seal: true, ..OpenOptions::default() };
+        let opened = open_with(&written, Format::Yaml, &bench.identity, accept).unwrap();
+        let resealed = reseal(&opened, &write_options()).unwrap().unwrap();
+        let secret = open_object(&in_cluster(&resealed), &bench.identity).unwrap();
+        assert_eq!(secret.data["password"].expose_secret(), b"changed");
+        assert_eq!((secret.scope(), secret.bind.namespace.as_str()), (Scope::Strict, "shop"));
+    }
+    let stripped: String =
+        text.lines().filter(|line| !line.starts_with("    lacre:")).map(|line| format!("{line}\n")).collect();
+    assert!(open(&stripped, Format::Yaml, &bench.identity).unwrap_err().contains("seal was removed"));
+    let accept = OpenOptions { accept_removed_seal: true, ..OpenOptions::default() };
+    let opened = open_with(&stripped, Format::Yaml, &bench.identity, accept).unwrap();
+    let resealed = reseal(&opened, &write_options()).unwrap().unwrap();
+    assert!(open_object(&in_cluster(&resealed), &bench.identity).is_ok());
 }
