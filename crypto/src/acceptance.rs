@@ -22,7 +22,7 @@ pub(crate) fn check(
     check_line_separators(text, document, sealed)?;
     match document.format {
         Format::Json if !mac_only_encrypted => clear().try_for_each(|leaf| check_integer(text, leaf)),
-        Format::Json => Ok(()),
+        Format::Binary | Format::Json => Ok(()),
         Format::Yaml => {
             clear().try_for_each(|leaf| check_escapes(text, leaf))?;
             check_keys(text, document)?;
@@ -114,9 +114,9 @@ fn check_quoted(text: &str, start: usize, end: usize) -> Result<(), ParseError> 
 /// A clear block scalar that ends the text without a line break gets one when the `sops` key follows.
 fn check_last_line(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
     let Some(site) = &leaf.site else { return Ok(()) };
-    let is_block = matches!(site.style, Style::Folded(_) | Style::Literal(_));
-    let is_last = site.outer.end == text.len() && !text.ends_with('\n');
-    match is_block && is_last && !leaf.value.bytes().is_empty() {
+    let (Style::Folded(block) | Style::Literal(block)) = &site.style else { return Ok(()) };
+    let has_content = block.header.end < site.inner.end;
+    match has_content && site.outer.end == text.len() && !text.ends_with('\n') {
         true => Err(ParseError::at(
             text,
             site.outer.start,

@@ -79,8 +79,8 @@ pub enum Event {
     Document,
     /// A mapping or list ends.
     End,
-    /// The key of the value that follows.
-    Key(String),
+    /// The key of the value that follows, as the last one of that address.
+    Key(PathId),
     /// A leaf, by its index in [`Document::leaves`].
     Leaf(usize),
     /// A list begins.
@@ -223,8 +223,8 @@ impl Walk<'_> {
                     if is_root && entry.name == BLOCK_KEY {
                         continue;
                     }
-                    self.events.push(Event::Key(entry.name.clone()));
                     let path = self.paths.child(path, &entry.name);
+                    self.events.push(Event::Key(path));
                     self.node(entry.value, path, depth + 1, false)?;
                 }
                 self.comments_before(id, entries.len(), path)?;

@@ -3,8 +3,6 @@
 //! List positions are no part of an address, and neither is the document's number: that is the wire format's
 //! choice, and one reason why the seal exists.
 
-use std::collections::HashMap;
-
 /// Handle of one address in a [`Paths`] table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(u32);
@@ -12,29 +10,25 @@ pub struct PathId(u32);
 /// The address of the document's root.
 pub const ROOT: PathId = PathId(0);
 
-/// All addresses of a document: each is its parent's and one key more.
+/// All addresses of a document: each is its parent's and one key more. The same keys in two places, as in a list of
+/// mappings, are two entries.
 #[derive(Clone, Debug)]
 pub struct Paths {
     entries: Vec<(PathId, String)>,
-    known: HashMap<(PathId, String), PathId>,
 }
 
 impl Default for Paths {
     fn default() -> Self {
-        Self { entries: vec![(ROOT, String::new())], known: HashMap::new() }
+        Self { entries: vec![(ROOT, String::new())] }
     }
 }
 
 impl Paths {
-    /// The address of `key` under `parent`; the same handle for the same keys.
+    /// A new address: `key` under `parent`.
     pub fn child(&mut self, parent: PathId, key: &str) -> PathId {
-        if let Some(known) = self.known.get(&(parent, key.to_owned())) {
-            return *known;
-        }
         let id =
             PathId(u32::try_from(self.entries.len()).expect("fewer keys than bytes, and these are limited"));
         self.entries.push((parent, key.to_owned()));
-        self.known.insert((parent, key.to_owned()), id);
         id
     }
 
@@ -94,7 +88,6 @@ mod tests {
         let b = paths.child(a, "b");
         assert_eq!(paths.associated_data(ROOT), ":");
         assert_eq!(paths.associated_data(b), "a:b:");
-        assert_eq!(paths.child(a, "b"), b);
         assert_eq!(paths.shown(b), "a.b");
     }
 }

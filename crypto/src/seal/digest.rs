@@ -39,7 +39,10 @@ pub(crate) fn tree<'a>(document: &Document, sealed: &dyn Fn(usize) -> Option<&'a
         match event {
             Event::Document => items.add(b'D', &[]),
             Event::End => items.add(b'E', &[]),
-            Event::Key(name) => items.add(b'K', &[name.as_bytes()]),
+            Event::Key(path) => {
+                let name = document.paths.split(*path).map_or("", |(_, name)| name);
+                items.add(b'K', &[name.as_bytes()]);
+            }
             Event::List(node) => items.add(b'L', &[tag(document, Some(*node))]),
             Event::Map(node) => items.add(b'M', &[tag(document, Some(*node))]),
             Event::Leaf(index) => {

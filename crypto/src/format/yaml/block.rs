@@ -63,7 +63,9 @@ pub(super) fn content_end(text: &str, header: &Range<usize>, end: usize, indent:
         let next = line_end(text, line).min(end);
         let content = text[line..next].trim_end_matches(['\n', '\r']);
         let blank = content.len() <= indent && content.bytes().all(|byte| byte == b' ');
-        if keeps || !blank {
+        // The parser's place reaches into the indent of what follows.
+        let is_whole = next > line + content.len() || next == text.len();
+        if !blank || (keeps && is_whole) {
             content_end = next;
         }
         line = next;
@@ -145,7 +147,7 @@ pub(super) fn written(text: &str, block: &Block, folded: bool, value: &str) -> O
 }
 
 /// The indentation indicator of a header.
-fn digit(header: &str) -> Option<usize> {
+pub(super) fn digit(header: &str) -> Option<usize> {
     header[1..].chars().take(2).find_map(|next| next.to_digit(10)).map(|digit| digit as usize)
 }
 

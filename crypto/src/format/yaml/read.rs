@@ -65,7 +65,6 @@ struct Open {
     kind: NodeKind,
     /// The key that waits for its value.
     key: Option<(String, Range<usize>)>,
-    known: HashSet<String>,
 }
 
 struct Builder<'a> {
@@ -75,7 +74,8 @@ struct Builder<'a> {
     anchors: HashMap<usize, NodeId>,
     /// The node that a following anchor event belongs to.
     latest: NodeId,
-    blocks: Vec<NodeId>,
+    /// Block scalars, each with the column of its collection.
+    blocks: Vec<(NodeId, usize)>,
     comments: Vec<Range<usize>>,
     /// Whether the end of the latest document is known.
     ended: bool,
@@ -121,7 +121,7 @@ impl Builder<'_> {
                 let kind = NodeKind::Map { entries: Vec::new(), flow: style == StructureStyle::Flow };
                 self.collection(kind, anchor, tag.as_deref(), span)?;
             }
-            Event::SequenceEnd | Event::MappingEnd => self.close(&place),
+            Event::SequenceEnd | Event::MappingEnd => self.close(&place)?,
             _ => {}
         }
         Ok(())
@@ -150,12 +150,19 @@ impl Builder<'_> {
         }
         let placeholder = NodeKind::List { items: Vec::new(), flow: false };
         let node = self.node(placeholder, anchor, tag, span)?;
-        self.open.push(Open { node, kind, key: None, known: HashSet::new() });
+        self.open.push(Open { node, kind, key: None });
         Ok(())
     }
 
-    fn close(&mut self, place: &Range<usize>) {
-        let Some(Open { node, kind, .. }) = self.open.pop() else { return };
+    fn close(&mut self, place: &Range<usize>) -> Result<(), ParseError> {
+        let Some(Open { node, kind, .. }) = self.open.pop() else { return Ok(()) };
+        if let NodeKind::Map { entries, .. } = &kind {
+            let mut known = HashSet::with_capacity(entries.len());
+            if let Some(twice) = entries.iter().find(|entry| !known.insert(entry.name.as_str())) {
+                return self
+                    .refuse(twice.place.start, "the key stands twice in the same mapping: remove one");
+            }
+        }
         let last = match &kind {
             NodeKind::List { items, flow: false } => items.last().copied(),
             NodeKind::Map { entries, flow: false } => entries.last().map(|entry| entry.value),
@@ -166,6 +173,7 @@ impl Builder<'_> {
         node.kind = kind;
         node.inner.end = end.max(node.inner.start);
         node.outer.end = node.inner.end;
+        Ok(())
     }
 
     fn scalar(
@@ -197,21 +205,24 @@ impl Builder<'_> {
         let flow = self.in_flow();
         let style = match style {
             ScalarStyle::DoubleQuoted => Style::Double { flow },
-            ScalarStyle::Folded => {
-                Style::Folded(Block { header: 0..0, indent: span.indent.unwrap_or_default() })
-            }
-            ScalarStyle::Literal => {
-                Style::Literal(Block { header: 0..0, indent: span.indent.unwrap_or_default() })
-            }
+            ScalarStyle::Folded => Style::Folded(Block { header: 0..0, indent: span.indent.unwrap_or(0) }),
+            ScalarStyle::Literal => Style::Literal(Block { header: 0..0, indent: span.indent.unwrap_or(0) }),
             ScalarStyle::Plain => Style::Plain { flow },
             ScalarStyle::SingleQuoted => Style::Single { flow },
         };
         let is_block = matches!(style, Style::Folded(_) | Style::Literal(_));
         let node = self.node(NodeKind::Scalar { value, style }, anchor, tag, span)?;
         if is_block {
-            self.blocks.push(node);
+            self.blocks.push((node, self.column()));
         }
         Ok(())
+    }
+
+    /// The column of the innermost collection, in which its keys or dashes stand.
+    fn column(&self) -> usize {
+        let start = self.open.last().map_or(0, |open| self.tree.nodes[open.node].inner.start);
+        let line_start = self.text[..start].rfind(['\n', '\r']).map_or(0, |found| found + 1);
+        self.text[line_start..start].trim_start_matches('\u{feff}').len()
     }
 
     fn key(
@@ -232,9 +243,6 @@ impl Builder<'_> {
             self.unattached(NodeKind::Scalar { value: value.clone(), style }, anchor, None, span);
         }
         let Some(open) = self.open.last_mut() else { return Ok(()) };
-        if !open.known.insert(text.to_owned()) {
-            return self.refuse(place.start, "the key stands twice in the same mapping: remove one");
-        }
         open.key = Some((text.to_owned(), place.clone()));
         Ok(())
     }
@@ -297,7 +305,7 @@ impl Builder<'_> {
 
     fn finish(mut self) -> Result<Tree, ParseError> {
         self.comments.sort_by_key(|place| place.start);
-        for id in std::mem::take(&mut self.blocks) {
+        for (id, column) in std::mem::take(&mut self.blocks) {
             let node = &mut self.tree.nodes[id];
             if let NodeKind::Scalar { value, style: Style::Folded(found) | Style::Literal(found) } =
                 &mut node.kind
@@ -306,6 +314,9 @@ impl Builder<'_> {
                 let Some(header) = block::header(self.text, &node.inner, text, &self.comments) else {
                     return self.refuse(0, "a block scalar whose header cannot be found");
                 };
+                if found.indent == 0 {
+                    found.indent = column + block::digit(&self.text[header.clone()]).unwrap_or(2);
+                }
                 node.inner =
                     header.start..block::content_end(self.text, &header, node.inner.end, found.indent);
                 node.outer.start = node.outer.start.min(header.start);
