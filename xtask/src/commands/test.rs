@@ -62,7 +62,7 @@ fn step(name: &str, mut command: Command) -> Result<()> {
     output::line(&format!("{name}: started"));
     let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
     if !status.success() {
-        bail!("{name} failed: {command:?}");
+        bail!("{name} failed");
     }
     output::line(&format!("{name}: done in {} s", start.elapsed().as_secs()));
     Ok(())

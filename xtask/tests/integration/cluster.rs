@@ -69,3 +69,13 @@ fn what_an_object_owned_is_collected() -> Result<()> {
         Ok((found.code != Some(0)).then_some(()))
     })
 }
+
+#[test]
+fn a_cluster_is_used_by_those_who_know_its_folder() -> Result<()> {
+    let cluster = Cluster::shared()?;
+    let other = Cluster::attach(cluster.folder())?;
+    let namespace = other.namespace("attached")?;
+    cluster.admin().run(["get", "namespace", &namespace])?;
+    assert_eq!(other.server(), cluster.server());
+    Ok(())
+}
