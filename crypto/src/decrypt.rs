@@ -5,14 +5,14 @@
 use crate::aead::ValueCipher;
 use crate::data_key;
 use crate::document::{BLOCK_KEY, Document};
-use crate::error::{DecryptError, NoKeyError};
+use crate::error::{DecryptError, NoKeyError, ParseError};
 use crate::format::Format;
 use crate::mac::{self, MacHasher};
 use crate::metadata::Metadata;
 use crate::object;
 use crate::recipient::Identity;
 use crate::seal::{Bind, Claims, Profile, Source, Verdict, digest};
-use crate::secret::{DataKey, SecretText};
+use crate::secret::{DataKey, SecretBytes, SecretText};
 use crate::value::{Form, Sealed, Value, ValueType};
 
 mod restore;
@@ -44,7 +44,7 @@ pub struct OpenFile {
     pub(crate) claims: Option<Claims>,
     verdict: Verdict,
     warnings: Vec<String>,
-    plaintext: SecretText,
+    plaintext: SecretBytes,
 }
 
 impl SealedFile {
@@ -95,7 +95,8 @@ impl SealedFile {
     pub fn open(self, key: DataKey, options: &OpenOptions) -> Result<OpenFile, DecryptError> {
         let (opened, claims, verdict) = self.verify(&key, options)?;
         let source = claims.as_ref().map(|claims| &claims.source);
-        let plaintext = restore::text(&self, &opened.values, source)?;
+        let text = restore::text(&self, &opened.values, source)?;
+        let plaintext = self.document.format.content(text).ok_or_else(restore::unwritable)?;
         let mut warnings = opened.warnings;
         if verdict == Verdict::Removed {
             warnings.push(
@@ -217,9 +218,14 @@ impl OpenFile {
         &self.warnings
     }
 
-    /// The author's text, byte for byte.
-    pub fn plaintext(&self) -> &SecretText {
+    /// What the author sealed, byte for byte: text, unless the format is binary.
+    pub fn plaintext(&self) -> &SecretBytes {
         &self.plaintext
+    }
+
+    /// The same as a document's text.
+    pub(crate) fn document_text(&self) -> Result<SecretText, ParseError> {
+        self.format().document_text(self.plaintext.expose_secret())
     }
 
     /// The `sops` block.

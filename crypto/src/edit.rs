@@ -8,9 +8,9 @@ use crate::decrypt::OpenFile;
 use crate::document::tree::{NodeId, NodeKind};
 use crate::document::{BLOCK_KEY, Document, splice};
 use crate::encrypt::{Sealing, WriteOptions};
-use crate::error::{EncryptError, PathError};
+use crate::error::{EncryptError, ParseError, PathError};
 use crate::seal::{Verdict, digest};
-use crate::secret::{SecretBytes, SecretText};
+use crate::secret::{Plaintext, SecretBytes, SecretText};
 use crate::value::Value;
 
 /// Seals `new_plain` in the place of an opened text. A value that is still there keeps its whole sealed text, so that
@@ -21,16 +21,16 @@ use crate::value::Value;
 /// [`EncryptError`]; nothing is kept of the attempt. `None` when the text did not change.
 pub fn reencrypt(
     open: &OpenFile,
-    new_plain: &SecretText,
+    new_plain: &dyn Plaintext,
     options: &WriteOptions,
 ) -> Result<Option<String>, EncryptError> {
-    if new_plain == open.plaintext() {
+    if new_plain.expose_bytes() == open.plaintext().expose_secret() {
         return Ok(None);
     }
-    rewrite(open, new_plain, options).map(Some)
+    rewrite(open, &open.format().document_text(new_plain.expose_bytes())?, options).map(Some)
 }
 
-/// As [`reencrypt`], also when nothing changed.
+/// As [`reencrypt`] for a document's text, also when nothing changed.
 pub(crate) fn rewrite(
     open: &OpenFile,
     plain: &SecretText,
@@ -149,7 +149,8 @@ pub fn set(
 ) -> Result<Option<String>, EncryptError> {
     let value: Plain = serde_json::from_str(json.expose_secret())
         .map_err(|error| PathError(format!("the value is not JSON (column {})", error.column())))?;
-    let text = open.plaintext().expose_secret();
+    let text = open.document_text()?;
+    let text = text.expose_secret();
     let document = Document::read(text, open.format())?;
     let edited = edited(text, &document, &path.0, &value)?;
     reencrypt(open, &SecretText::new(edited), options)
@@ -226,8 +227,10 @@ impl OpenFile {
     /// # Errors
     /// [`PathError`] when there is nothing.
     pub fn extract(&self, path: &TreePath) -> Result<SecretBytes, PathError> {
-        let text = self.plaintext().expose_secret();
-        let document = Document::read(text, self.format()).map_err(|error| PathError(error.to_string()))?;
+        let unreadable = |error: ParseError| PathError(error.to_string());
+        let text = self.document_text().map_err(unreadable)?;
+        let text = text.expose_secret();
+        let document = Document::read(text, self.format()).map_err(unreadable)?;
         let missing = || PathError("there is nothing at that path".into());
         let mut node = document.tree.documents.first().and_then(|part| part.root).ok_or_else(missing)?;
         for step in &path.0 {

@@ -17,7 +17,7 @@ use crate::mac::{self, MacHasher};
 use crate::metadata::{Draft, Metadata};
 use crate::object;
 use crate::seal::{Bind, Claims, Profile, Source, digest};
-use crate::secret::{DataKey, SecretText};
+use crate::secret::{DataKey, Plaintext, SecretText};
 use crate::selector::Selector;
 use crate::value::{Sealed, Value};
 use crate::{acceptance, timestamp};
@@ -47,15 +47,16 @@ pub struct WriteOptions {
     pub allow_plaintext: bool,
 }
 
-/// Seals `plain` under a fresh data key.
+/// Seals `plain` under a fresh data key. A binary file is one value, and no selector is asked about it.
 ///
 /// # Errors
 /// [`EncryptError`] saying what stands in the way, with line and column where there is one.
 pub fn encrypt(
-    plain: &SecretText,
+    plain: &dyn Plaintext,
     format: Format,
     options: &EncryptOptions<'_>,
 ) -> Result<String, EncryptError> {
+    let plain = &format.document_text(plain.expose_bytes())?;
     let document = Document::read(plain.expose_secret(), format)?;
     if object::profile(&document) == Profile::Object && !matches!(options.bind, Some(Bind::Object(_))) {
         let reason = "an EncryptedSecret is made from the manifest of a Secret by `lacre kube seal`";
@@ -65,7 +66,7 @@ pub fn encrypt(
     let draft = Draft {
         groups: data_key::wrap(&key, &options.groups, &[], options.write.now)?,
         shamir_threshold: options.groups.effective_threshold(),
-        selector: options.selector.clone(),
+        selector: if format.has_selection() { options.selector.clone() } else { Selector::default() },
         mac_only_encrypted: options.mac_only_encrypted,
     };
     let metadata = Metadata::new(&draft, &timestamp(options.write.now));

@@ -9,8 +9,10 @@ use serde_json::Value as Plain;
 use crate::document::Site;
 use crate::document::tree::{NodeId, Tree};
 use crate::error::{ParseError, PathError};
+use crate::secret::{SecretBytes, SecretText};
 use crate::value::Value;
 
+mod binary;
 mod delta;
 mod json;
 mod yaml;
@@ -22,6 +24,8 @@ pub(crate) use yaml::{canonical_time, print_yaml};
 /// A document format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
+    /// Any bytes, sealed as one value in a JSON object.
+    Binary,
     /// RFC 8259 JSON with an object at its root.
     Json,
     /// YAML as stock tools read it, with mappings at its roots.
@@ -29,7 +33,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a file's name stands for; nothing for names of none that this version reads.
+    /// The format that the ending of a file's name stands for, in its very letters; nothing for any other name.
     pub fn from_file_name(name: &str) -> Option<Self> {
         match name.rsplit_once('.').map(|(_, ending)| ending) {
             Some("json") => Some(Self::Json),
@@ -38,9 +42,16 @@ impl Format {
         }
     }
 
+    /// The format of the file called `name`, as stock tools choose it: what no ending names is binary. So are
+    /// `X.YAML`, `.env.local` and `x.yaml.enc`.
+    pub fn of_file(name: &str) -> Self {
+        Self::from_file_name(name).unwrap_or(Self::Binary)
+    }
+
     /// The format of that name, as in `--input-type`.
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
+            "binary" => Some(Self::Binary),
             "json" => Some(Self::Json),
             "yaml" => Some(Self::Yaml),
             _ => None,
@@ -50,6 +61,7 @@ impl Format {
     /// The format's name.
     pub fn word(self) -> &'static str {
         match self {
+            Self::Binary => "binary",
             Self::Json => "json",
             Self::Yaml => "yaml",
         }
@@ -57,8 +69,40 @@ impl Format {
 
     pub(crate) fn syntax(self) -> &'static dyn Syntax {
         match self {
+            Self::Binary => &binary::Binary,
             Self::Json => &json::Json,
             Self::Yaml => &yaml::Yaml,
+        }
+    }
+
+    /// Whether selectors have a say. Where the whole file is one value they have none.
+    pub fn has_selection(self) -> bool {
+        self != Self::Binary
+    }
+
+    /// The document's text for a file's `content`.
+    ///
+    /// # Errors
+    /// [`ParseError`] at the first byte that is no text, where there must be text.
+    pub(crate) fn document_text(self, content: &[u8]) -> Result<SecretText, ParseError> {
+        match self {
+            Self::Binary => Ok(binary::envelope(content)),
+            _ => match std::str::from_utf8(content) {
+                Ok(text) => Ok(SecretText::from(text)),
+                Err(error) => {
+                    let valid = String::from_utf8_lossy(&content[..error.valid_up_to()]);
+                    let reason = "this is not UTF-8 text: seal it as binary";
+                    Err(ParseError::at(&valid, valid.len(), reason))
+                }
+            },
+        }
+    }
+
+    /// The file's content that the clear text of a document stands for; nothing for a text that is none.
+    pub(crate) fn content(self, text: SecretText) -> Option<SecretBytes> {
+        match self {
+            Self::Binary => binary::content(text.expose_secret()),
+            _ => Some(text.into_bytes()),
         }
     }
 }

@@ -26,7 +26,7 @@
 //! let key = file.unwrap_key(&[&identity])?;
 //! let open = file.open(key, &OpenOptions::default())?;
 //! assert_eq!(open.verdict(), Verdict::Valid);
-//! assert_eq!(open.plaintext(), &text);
+//! assert_eq!(open.plaintext().expose_secret(), text.expose_secret().as_bytes());
 //!
 //! let path = TreePath::parse("[\"password\"]")?;
 //! let changed = set(&open, &path, &SecretText::from("\"correct horse\""), &write)?.expect("it is another value");
@@ -63,7 +63,7 @@ pub use encrypt::{EncryptOptions, WriteOptions, encrypt};
 pub use format::Format;
 pub use rotate::{reseal, rotate, update_keys};
 pub use seal::{Bind, Scope, Verdict};
-pub use secret::{DataKey, SecretBytes, SecretText};
+pub use secret::{DataKey, Plaintext, SecretBytes, SecretText};
 pub use selector::{Pattern, Selector, SelectorKind};
 
 /// A time as the `sops` block writes it: RFC 3339 in UTC, whole seconds.

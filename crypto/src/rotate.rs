@@ -16,7 +16,7 @@ use crate::secret::DataKey;
 /// # Errors
 /// [`EncryptError`]; nothing is kept of the attempt.
 pub fn rotate(open: &OpenFile, groups: &Groups<'_>, options: &WriteOptions) -> Result<String, EncryptError> {
-    let plain = open.plaintext();
+    let plain = &open.document_text()?;
     let document = Document::read(plain.expose_secret(), open.format())?;
     let key = DataKey::generate();
     let wrapped = data_key::wrap(&key, groups, &[], options.now)?;
@@ -62,12 +62,12 @@ pub fn reseal(open: &OpenFile, options: &WriteOptions) -> Result<Option<String>,
     match open.verdict() {
         Verdict::Valid => Ok(None),
         Verdict::Removed => resealed(open, open.metadata().clone()).map(Some),
-        Verdict::NeverSealed => edit::rewrite(open, open.plaintext(), options).map(Some),
+        Verdict::NeverSealed => edit::rewrite(open, &open.document_text()?, options).map(Some),
     }
 }
 
 fn take_over(open: &OpenFile, metadata: Metadata, options: &WriteOptions) -> Result<String, EncryptError> {
-    let plain = open.plaintext();
+    let plain = &open.document_text()?;
     let document = Document::read(plain.expose_secret(), open.format())?;
     let work = Sealing { plain, document: &document, key: &open.key, metadata, bind: open.bind().cloned() };
     work.write(&|_| None, options)

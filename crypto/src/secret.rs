@@ -36,6 +36,11 @@ impl SecretBytes {
         self.0.is_empty()
     }
 
+    /// The bytes as text, when they are UTF-8.
+    pub fn as_text(&self) -> Option<&str> {
+        std::str::from_utf8(&self.0).ok()
+    }
+
     /// The same bytes as text.
     ///
     /// # Errors
@@ -45,6 +50,12 @@ impl SecretBytes {
             Ok(text) => Ok(SecretText(text)),
             Err(error) => Err(Self(error.into_bytes())),
         }
+    }
+}
+
+impl From<&str> for SecretBytes {
+    fn from(text: &str) -> Self {
+        Self(text.as_bytes().to_vec())
     }
 }
 
@@ -78,6 +89,11 @@ impl SecretText {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// The same text as bytes, without a copy.
+    pub fn into_bytes(mut self) -> SecretBytes {
+        SecretBytes(std::mem::take(&mut self.0).into_bytes())
+    }
 }
 
 impl From<&str> for SecretText {
@@ -89,6 +105,24 @@ impl From<&str> for SecretText {
 impl fmt::Debug for SecretText {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "SecretText([{} bytes redacted])", self.0.len())
+    }
+}
+
+/// The content of a file that is to be sealed: any bytes for the binary format, UTF-8 text for every other.
+pub trait Plaintext {
+    /// The bytes themselves. The caller must not copy them into anything that outlives its need.
+    fn expose_bytes(&self) -> &[u8];
+}
+
+impl Plaintext for SecretBytes {
+    fn expose_bytes(&self) -> &[u8] {
+        self.expose_secret()
+    }
+}
+
+impl Plaintext for SecretText {
+    fn expose_bytes(&self) -> &[u8] {
+        self.expose_secret().as_bytes()
     }
 }
 

@@ -40,9 +40,7 @@ pub(crate) fn run(args: &DecryptArgs, context: &Context) -> Result<(), CommandEr
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
     let open = opening::open(&input, format, leniency, context.output)?;
     match path {
-        None => {
-            delivery::plain(open.plaintext().expose_secret().as_bytes(), &args.target, &input, context.output)
-        }
+        None => delivery::plain(open.plaintext().expose_secret(), &args.target, &input, context.output),
         Some(path) => {
             let value = open.extract(&path).map_err(|error| {
                 CommandError::on(Kind::TreePath, input.name.display(), error)

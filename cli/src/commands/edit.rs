@@ -16,6 +16,7 @@ use crate::sealing::{self, Plan};
 /// What a new file begins with.
 const SAMPLE_YAML: &str = "# Replace this by your own keys and values.\nexample: value\n";
 const SAMPLE_JSON: &str = "{\n  \"example\": \"value\"\n}\n";
+const SAMPLE_TEXT: &str = "Replace this by your own text.\n";
 
 /// Edit a sealed document in place, or make a new one.
 ///
@@ -56,7 +57,11 @@ fn change(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
     let open = opening::open_to_write(&input, format, leniency, context.output)?;
     let before = sealing::write_options(&input.name, context);
     let name = args.file.display().to_string();
-    edit(args, open.plaintext(), context, |text| {
+    let text = open.plaintext().as_text().map(SecretText::from).ok_or_else(|| {
+        CommandError::on(Kind::Editor, &name, "holds bytes that are no text, and an editor would change them")
+            .hint("decrypt it, change it with a tool of its own, and encrypt it again")
+    })?;
+    edit(args, &text, context, |text| {
         // The time of sealing, not of opening: an editor may stay open for a day.
         let (now, allow_plaintext) = (Timestamp::now(), args.selectors.allow_plaintext);
         let options = WriteOptions { now, allow_plaintext, ..before };
@@ -74,6 +79,7 @@ fn create(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
     let sample = match format {
         Format::Yaml => SAMPLE_YAML,
         Format::Json => SAMPLE_JSON,
+        Format::Binary => SAMPLE_TEXT,
     };
     let name = args.file.display().to_string();
     edit(args, &sample.into(), context, |text| {

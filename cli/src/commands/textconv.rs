@@ -35,7 +35,7 @@ pub(crate) fn run(args: &TextconvArgs, context: &Context) -> Result<(), CommandE
         return context.output.secret(input.text.expose_secret().as_bytes());
     };
     match opening::open(&input, format, Leniency::default(), Output::default()) {
-        Ok(open) => context.output.secret(open.plaintext().expose_secret().as_bytes()),
+        Ok(open) => context.output.secret(open.plaintext().expose_secret()),
         Err(error) => {
             let reason = error.cause.to_string();
             let reason = reason.lines().next().unwrap_or_default();

@@ -25,10 +25,13 @@ pub(super) fn text(
     let plain = unchecked(file, values, None);
     match source.is_some() && reads_as(file, &plain, values) {
         true => Ok(plain),
-        false => {
-            Err(DecryptError::Metadata("the opened values cannot be written in this document".to_owned()))
-        }
+        false => Err(unwritable()),
     }
+}
+
+/// The opened values have no place in their document.
+pub(super) fn unwritable() -> DecryptError {
+    DecryptError::Metadata("the opened values cannot be written in this document".to_owned())
 }
 
 /// As [`text`], for a caller that compares the result itself.
@@ -130,7 +133,7 @@ fn reads_as(file: &SealedFile, restored: &SecretText, values: &[Value]) -> bool 
     let same = |read: &Value, opened: &Value| match file.document.format {
         // JSON has one kind of number, and stock tools took every one for a float until 3.13.
         Format::Json => read.bytes() == opened.bytes() && is_number(read) == is_number(opened),
-        Format::Yaml => read == opened,
+        Format::Binary | Format::Yaml => read == opened,
     };
     loop {
         match (read.next(), opened.next()) {

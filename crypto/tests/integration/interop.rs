@@ -19,8 +19,11 @@ use xtask::peers::sops::Sops;
 use crate::documents::{documents, format_of};
 use crate::support::{Bench, open, seal, write_options};
 
-/// Type and bytes of each value, in order; comments left out.
-fn values(text: &str, format: Format) -> Result<Vec<(Option<ValueType>, Vec<u8>)>, String> {
+/// Type and bytes of a value.
+type Typed = (Option<ValueType>, Vec<u8>);
+
+/// All values, in order; comments left out.
+fn values(text: &str, format: Format) -> Result<Vec<Typed>, String> {
     let document = Document::read(text, format).map_err(|error| format!("{error} in {text}"))?;
     let is_value = |value: &&Value| value.kind() != Some(ValueType::Comment);
     let leaves = document.leaves.iter().map(|leaf| &leaf.value).filter(is_value);
@@ -30,22 +33,26 @@ fn values(text: &str, format: Format) -> Result<Vec<(Option<ValueType>, Vec<u8>)
 /// What stock sops gives for our sealed text holds the values of the original, and it has nothing to remark.
 fn opens_ours(bench: &Bench, sops: &Sops, path: &Path) -> Result<(), String> {
     let name = path.file_name().unwrap().to_str().unwrap();
-    let text = fs::read_to_string(path).unwrap();
-    let sealed = seal(&text, format_of(path), &bench.identity)?;
+    let content = fs::read(path).unwrap();
+    let sealed = seal(&content, format_of(path), &bench.identity)?;
     let ran = bench
         .sops(sops, &["decrypt", "FILE"], name, &sealed)
         .map_err(|error| format!("{error}\n{sealed}"))?;
     if !ran.remarks.trim().is_empty() {
         return Err(format!("it remarks: {}", ran.remarks));
     }
-    match bytes(&ran.stdout, path)? == bytes(&text, path)? {
+    match bytes(&ran.bytes, path)? == bytes(&content, path)? {
         true => Ok(()),
         false => Err(format!("other values:\n{}", ran.stdout)),
     }
 }
 
-/// The values' bytes; numbers as numbers, since stock tools print them in other spellings.
-fn bytes(text: &str, path: &Path) -> Result<Vec<Vec<u8>>, String> {
+/// The values' bytes; numbers as numbers, since stock tools print them in other spellings. A binary file is one value.
+fn bytes(content: &[u8], path: &Path) -> Result<Vec<Vec<u8>>, String> {
+    if format_of(path) == Format::Binary {
+        return Ok(vec![content.to_vec()]);
+    }
+    let text = std::str::from_utf8(content).map_err(|error| error.to_string())?;
     let normal = |(kind, bytes): (Option<ValueType>, Vec<u8>)| match (kind, String::from_utf8(bytes.clone()))
     {
         (Some(ValueType::Int | ValueType::Float), Ok(text)) => match text.parse::<f64>() {
@@ -61,8 +68,9 @@ fn bytes(text: &str, path: &Path) -> Result<Vec<Vec<u8>>, String> {
 /// What stock sops seals we open: same values, MAC verified.
 fn is_opened_by_us(bench: &Bench, sops: &Sops, path: &Path) -> Result<(), String> {
     let name = path.file_name().unwrap().to_str().unwrap();
-    let text = fs::read_to_string(path).unwrap();
-    let sealed = bench.sops(sops, &["encrypt", "--age", &bench.key.recipient, "FILE"], name, &text)?.stdout;
+    let content = fs::read(path).unwrap();
+    let arguments = ["encrypt", "--age", &bench.key.recipient, "FILE"];
+    let sealed = bench.sops(sops, &arguments, name, &content)?.stdout;
     let open =
         open(&sealed, format_of(path), &bench.identity).map_err(|error| format!("{error}\n{sealed}"))?;
     if open.verdict() != Verdict::NeverSealed {
@@ -71,9 +79,9 @@ fn is_opened_by_us(bench: &Bench, sops: &Sops, path: &Path) -> Result<(), String
     if !open.warnings().is_empty() {
         return Err(format!("{}\n{sealed}", open.warnings().join("; ")));
     }
-    match bytes(open.plaintext().expose_secret(), path)? == bytes(&text, path)? {
+    match bytes(open.plaintext().expose_secret(), path)? == bytes(&content, path)? {
         true => Ok(()),
-        false => Err(format!("other values:\n{}", open.plaintext().expose_secret())),
+        false => Err(format!("other values:\n{}", String::from_utf8_lossy(open.plaintext().expose_secret()))),
     }
 }
 
@@ -161,7 +169,7 @@ fn opens_both_ways(
         let file = SealedFile::read(&theirs, Format::Yaml).unwrap();
         let key = file.unwrap_key(&[identity]).unwrap();
         let open = file.open(key, &OpenOptions::default()).unwrap();
-        assert_eq!(open.plaintext().expose_secret(), text, "{}", sops.version());
+        assert_eq!(open.plaintext().as_text(), Some(text), "{}", sops.version());
     }
 }
 
@@ -186,7 +194,7 @@ fn key_groups_open_on_both_sides() {
     let two: [&dyn Identity; 2] = [&bench.identity, &others[1].identity];
     let file = SealedFile::read(&ours, Format::Yaml).unwrap();
     let key = file.unwrap_key(&two).unwrap();
-    assert_eq!(file.open(key, &OpenOptions::default()).unwrap().plaintext().expose_secret(), text);
+    assert_eq!(file.open(key, &OpenOptions::default()).unwrap().plaintext().as_text(), Some(text));
     let keys = format!("{}\n{}", bench.key.identity, others[1].key.identity);
     let rule = |bench: &Bench| format!("    - age: [{}]\n", bench.key.recipient);
     let rules = format!(
@@ -204,6 +212,6 @@ fn key_groups_open_on_both_sides() {
         let theirs = bench.sops(&sops, &arguments, "theirs.yaml", text).unwrap().stdout;
         let file = SealedFile::read(&theirs, Format::Yaml).unwrap();
         let key = file.unwrap_key(&two).unwrap();
-        assert_eq!(file.open(key, &OpenOptions::default()).unwrap().plaintext().expose_secret(), text);
+        assert_eq!(file.open(key, &OpenOptions::default()).unwrap().plaintext().as_text(), Some(text));
     }
 }

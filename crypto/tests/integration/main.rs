@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that unwraps names the place")]
 
 mod documents;
+mod formats;
 mod interop;
 mod objects;
 mod recipients;

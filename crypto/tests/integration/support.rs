@@ -4,8 +4,8 @@ use std::fs;
 
 use lacre_crypto::recipient::age::{AgeIdentity, read_identities};
 use lacre_crypto::{
-    DataKey, EncryptOptions, Format, Groups, OpenFile, OpenOptions, SealedFile, SecretText, Selector,
-    WriteOptions,
+    DataKey, EncryptOptions, Format, Groups, OpenFile, OpenOptions, SealedFile, SecretBytes, SecretText,
+    Selector, WriteOptions,
 };
 use xtask::peers::age::{Age, AgeKey};
 use xtask::peers::sops::Sops;
@@ -21,7 +21,7 @@ pub(crate) fn write_options() -> WriteOptions {
 
 /// Seals with a selector.
 pub(crate) fn seal_with(
-    text: &str,
+    content: impl AsRef<[u8]>,
     format: Format,
     identity: &AgeIdentity,
     selector: Selector,
@@ -35,11 +35,16 @@ pub(crate) fn seal_with(
         bind: None,
         write,
     };
-    lacre_crypto::encrypt(&SecretText::from(text), format, &options).map_err(|error| error.to_string())
+    let content = SecretBytes::new(content.as_ref().to_vec());
+    lacre_crypto::encrypt(&content, format, &options).map_err(|error| error.to_string())
 }
 
-pub(crate) fn seal(text: &str, format: Format, identity: &AgeIdentity) -> Result<String, String> {
-    seal_with(text, format, identity, Selector::default(), write_options())
+pub(crate) fn seal(
+    content: impl AsRef<[u8]>,
+    format: Format,
+    identity: &AgeIdentity,
+) -> Result<String, String> {
+    seal_with(content, format, identity, Selector::default(), write_options())
 }
 
 pub(crate) fn open(sealed: &str, format: Format, identity: &AgeIdentity) -> Result<OpenFile, String> {
@@ -79,9 +84,9 @@ impl Bench {
         sops: &Sops,
         arguments: &[&str],
         name: &str,
-        text: &str,
+        content: impl AsRef<[u8]>,
     ) -> Result<Ran, String> {
-        self.sops_with(sops, arguments, name, text, &[])
+        self.sops_with(sops, arguments, name, content, &[])
     }
 
     pub(crate) fn sops_with(
@@ -89,11 +94,11 @@ impl Bench {
         sops: &Sops,
         arguments: &[&str],
         name: &str,
-        text: &str,
+        content: impl AsRef<[u8]>,
         environment: &[(&str, String)],
     ) -> Result<Ran, String> {
         let path = self.folder.path().join(name);
-        fs::write(&path, text).unwrap();
+        fs::write(&path, content).unwrap();
         let in_place = path.to_str().unwrap();
         let arguments: Vec<&str> =
             arguments.iter().map(|argument| if *argument == "FILE" { in_place } else { argument }).collect();
@@ -108,7 +113,8 @@ impl Bench {
             Some(0) => Ok(Ran {
                 stdout: finished.stdout_text(),
                 remarks: finished.stderr_text(),
-                file: fs::read_to_string(&path).unwrap(),
+                bytes: finished.stdout,
+                file: String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned(),
             }),
             code => Err(format!("{code:?}: {}", finished.stderr_text())),
         }
@@ -118,6 +124,7 @@ impl Bench {
 /// A program that ended well.
 pub(crate) struct Ran {
     pub(crate) stdout: String,
+    pub(crate) bytes: Vec<u8>,
     pub(crate) remarks: String,
     pub(crate) file: String,
 }
