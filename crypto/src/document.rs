@@ -141,8 +141,9 @@ impl Document {
         for (document, part) in tree.documents.iter().enumerate() {
             walk.document = document;
             walk.events.push(Event::Document);
-            if let Some(root) = part.root {
-                walk.node(root, ROOT, 0, true)?;
+            match part.root {
+                Some(root) => walk.node(root, ROOT, 0, true)?,
+                None => walk.comments_before(None, document, ROOT)?,
             }
         }
         let Walk { paths, leaves, events, aliases, .. } = walk;
@@ -205,10 +206,10 @@ impl Walk<'_> {
             NodeKind::List { items, .. } => {
                 self.events.push(Event::List(id));
                 for (slot, item) in items.iter().enumerate() {
-                    self.comments_before(id, slot, path)?;
+                    self.comments_before(Some(id), slot, path)?;
                     self.node(*item, path, depth + 1, false)?;
                 }
-                self.comments_before(id, items.len(), path)?;
+                self.comments_before(Some(id), items.len(), path)?;
                 self.events.push(Event::End);
                 Ok(())
             }
@@ -219,7 +220,7 @@ impl Walk<'_> {
                     self.events.push(Event::Map(id));
                 }
                 for (slot, entry) in entries.iter().enumerate() {
-                    self.comments_before(id, slot, path)?;
+                    self.comments_before(Some(id), slot, path)?;
                     if is_root && entry.name == BLOCK_KEY {
                         continue;
                     }
@@ -227,7 +228,7 @@ impl Walk<'_> {
                     self.events.push(Event::Key(path));
                     self.node(entry.value, path, depth + 1, false)?;
                 }
-                self.comments_before(id, entries.len(), path)?;
+                self.comments_before(Some(id), entries.len(), path)?;
                 if !is_hollow {
                     self.events.push(Event::End);
                 }
@@ -256,11 +257,16 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn comments_before(&mut self, container: NodeId, slot: usize, path: PathId) -> Result<(), ParseError> {
-        if self.copying {
+    fn comments_before(
+        &mut self,
+        container: Option<NodeId>,
+        slot: usize,
+        path: PathId,
+    ) -> Result<(), ParseError> {
+        if self.copying || self.comments.is_empty() {
             return Ok(());
         }
-        for comment in self.comments.remove(&(Some(container), slot)).unwrap_or_default() {
+        for comment in self.comments.remove(&(container, slot)).unwrap_or_default() {
             let site = Site {
                 outer: comment.place.clone(),
                 inner: comment.place.clone(),
