@@ -13,18 +13,13 @@ use crate::error::NoKeyError;
 use crate::mac::{self, MacHasher};
 use crate::metadata::Metadata;
 use crate::object::content::Content;
-use crate::object::open_error::OpenError;
+use crate::object::open_error::{CLOCK_SKEW_MINUTES, OpenError, SECRET_BYTES_MAX};
 use crate::object::{self, API_VERSION, KIND, ObjectError};
 use crate::recipient::Identity;
 use crate::seal::digest;
 use crate::seal::{Bind, Claims, ObjectBind, Profile, Scope};
 use crate::secret::{DataKey, SecretBytes};
 use crate::value::{Form, Sealed, ValueType};
-
-/// Most bytes of all values of a Secret together.
-pub const SECRET_BYTES_MAX: usize = 1024 * 1024;
-/// How far ahead of the reader's clock a document's time may be, in minutes.
-pub const CLOCK_SKEW_MINUTES: i64 = 5;
 
 const FINGERPRINT_INFO: &[u8] = b"lacre.dev/fp/1";
 

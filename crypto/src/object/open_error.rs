@@ -1,6 +1,9 @@
 //! Why an object is not opened: one variant per cause, each with the condition reason that stands for it.
 
-use crate::object::encrypted_secret::{CLOCK_SKEW_MINUTES, SECRET_BYTES_MAX};
+/// Most bytes of all values of a Secret together.
+pub const SECRET_BYTES_MAX: usize = 1024 * 1024;
+/// How far ahead of the reader's clock a document's time may be, in minutes.
+pub const CLOCK_SKEW_MINUTES: i64 = 5;
 
 /// Why an object is not opened: one variant per cause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
