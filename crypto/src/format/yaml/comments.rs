@@ -8,8 +8,11 @@
 
 use std::ops::Range;
 
-use crate::document::tree::{Comment, NodeId, NodeKind, Tree};
+use crate::document::tree::{Comment, Tree};
+use crate::format::yaml::comments::marks::{Kind, Lines, Mark, Marks, Owner, entries};
 use crate::secret::SecretText;
+
+mod marks;
 
 /// Finds the container of each of `places` and puts the comments into the tree.
 pub(super) fn attach(text: &str, tree: &mut Tree, places: &[Range<usize>]) {
@@ -17,13 +20,32 @@ pub(super) fn attach(text: &str, tree: &mut Tree, places: &[Range<usize>]) {
         return;
     }
     let lines = Lines::of(text);
-    let mut marks = Marks { text, lines: &lines, tree, marks: Vec::new(), open: Vec::new() };
-    for part in &tree.documents {
-        if let Some(root) = part.root {
-            marks.document(root, part.end);
+    let mut comments = Vec::new();
+    let mut rest = places;
+    for (number, part) in tree.documents.iter().enumerate() {
+        // What stands behind the end of a document belongs to the next one.
+        let is_last = number + 1 == tree.documents.len();
+        let (own, after) = rest.split_at(rest.partition_point(|place| is_last || place.start < part.end));
+        rest = after;
+        match part.root {
+            Some(root) => {
+                let marks = Marks::of(text, &lines, tree, root, part.end);
+                comments.extend(by_gaps(text, &lines, tree, &marks, own));
+            }
+            // The `sops` key will make it a mapping, with nothing else in it.
+            None => comments.extend(own.iter().map(|place| Comment {
+                place: place.clone(),
+                text: SecretText::from(&text[place.start + 1..place.end]),
+                container: None,
+                slot: number,
+            })),
         }
     }
-    let marks = marks.marks;
+    tree.comments = comments;
+}
+
+/// The comments of one document, gap by gap.
+fn by_gaps(text: &str, lines: &Lines, tree: &Tree, marks: &[Mark], places: &[Range<usize>]) -> Vec<Comment> {
     let mut comments = Vec::new();
     let mut rest = places;
     while let Some(first) = rest.first() {
@@ -31,191 +53,17 @@ pub(super) fn attach(text: &str, tree: &mut Tree, places: &[Range<usize>]) {
         let limit = marks.get(next).map_or(usize::MAX, |mark| mark.start);
         let (gap, after) = rest.split_at(rest.partition_point(|place| place.start < limit));
         let prior = next.checked_sub(1).map(|prior| &marks[prior]);
-        comments.extend(Gap { text, lines: &lines, prior, next: marks.get(next) }.attach(gap));
+        comments.extend(Gap { text, lines, tree, prior, next: marks.get(next) }.attach(gap));
         rest = after;
     }
-    tree.comments = comments;
+    comments
 }
-
-/// Where each line starts.
-struct Lines(Vec<usize>);
-
-impl Lines {
-    fn of(text: &str) -> Self {
-        let bytes = text.as_bytes();
-        let ends = |index: &usize| match bytes[*index] {
-            b'\n' => true,
-            b'\r' => bytes.get(index + 1) != Some(&b'\n'),
-            _ => false,
-        };
-        let first = if text.starts_with('\u{feff}') { 3 } else { 0 };
-        Self(std::iter::once(first).chain((0..bytes.len()).filter(ends).map(|index| index + 1)).collect())
-    }
-
-    fn line(&self, offset: usize) -> usize {
-        self.0.partition_point(|start| *start <= offset)
-    }
-
-    fn column(&self, offset: usize) -> usize {
-        offset - self.line(offset).checked_sub(1).map_or(0, |line| self.0[line])
-    }
-}
-
-/// What a mark stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// The end of a document, where its `sops` key will stand.
-    End,
-    /// The closing bracket or brace of a collection.
-    FlowEnd(NodeId),
-    /// The opening one.
-    FlowStart,
-    /// The dash of a list's item.
-    Item,
-    /// A key with its colon.
-    Key,
-    /// A scalar or alias.
-    Value,
-}
-
-/// A place in the text that comments can belong to.
-#[derive(Clone, Debug)]
-struct Mark {
-    kind: Kind,
-    start: usize,
-    end: usize,
-    /// The collection it is part of, and its entry there.
-    container: NodeId,
-    slot: usize,
-    /// The block collections open after it, outermost first.
-    open: Vec<Level>,
-}
-
-/// An open block collection.
-#[derive(Clone, Copy, Debug)]
-struct Level {
-    column: usize,
-    node: NodeId,
-    /// The entry it has come to.
-    slot: usize,
-    is_map: bool,
-    /// The collection it stands in itself, and its entry there.
-    outer: Owner,
-}
-
-struct Marks<'a> {
-    text: &'a str,
-    lines: &'a Lines,
-    tree: &'a Tree,
-    marks: Vec<Mark>,
-    open: Vec<Level>,
-}
-
-impl Marks<'_> {
-    fn document(&mut self, root: NodeId, end: usize) {
-        self.node(root, (root, 0));
-        if let NodeKind::Map { entries, flow: false } = &self.tree.nodes[root].kind {
-            self.mark(Kind::End, end..end, (root, entries.len()));
-        }
-    }
-
-    fn mark(&mut self, kind: Kind, place: Range<usize>, (container, slot): (NodeId, usize)) {
-        self.marks.push(Mark {
-            kind,
-            start: place.start,
-            end: place.end,
-            container,
-            slot,
-            open: self.open.clone(),
-        });
-    }
-
-    fn node(&mut self, id: NodeId, outer: (NodeId, usize)) {
-        let node = &self.tree.nodes[id];
-        match &node.kind {
-            NodeKind::Alias { .. } | NodeKind::Scalar { .. } => {
-                if !node.outer.is_empty() {
-                    self.mark(Kind::Value, node.outer.clone(), outer);
-                }
-            }
-            NodeKind::Map { entries, flow } => {
-                self.enter(id, *flow, outer, true);
-                for (slot, entry) in entries.iter().enumerate() {
-                    self.at_entry(*flow, slot, entry.place.start);
-                    self.mark(Kind::Key, entry.place.clone(), (id, slot));
-                    self.node(entry.value, (id, slot));
-                }
-                self.leave(id, *flow, outer);
-            }
-            NodeKind::List { items, flow } => {
-                self.enter(id, *flow, outer, false);
-                for (slot, item) in items.iter().enumerate() {
-                    if !flow {
-                        let dash = dash_before(self.text, self.tree.nodes[*item].outer.start);
-                        self.at_entry(*flow, slot, dash);
-                        self.mark(Kind::Item, dash..dash + 1, (id, slot));
-                    }
-                    self.node(*item, (id, slot));
-                }
-                self.leave(id, *flow, outer);
-            }
-        }
-    }
-
-    /// Notes how far the innermost block collection has come; its first entry also tells its column.
-    fn at_entry(&mut self, flow: bool, slot: usize, start: usize) {
-        if let Some(level) = self.open.last_mut().filter(|_| !flow) {
-            level.slot = slot;
-            if slot == 0 {
-                level.column = self.lines.column(start);
-            }
-        }
-    }
-
-    fn enter(&mut self, id: NodeId, flow: bool, outer: (NodeId, usize), is_map: bool) {
-        let node = &self.tree.nodes[id];
-        if flow {
-            self.mark(Kind::FlowStart, node.outer.start..node.inner.start + 1, (id, 0));
-        } else {
-            self.open.push(Level { column: 0, node: id, slot: 0, is_map, outer });
-        }
-    }
-
-    fn leave(&mut self, id: NodeId, flow: bool, outer: (NodeId, usize)) {
-        if flow {
-            let end = self.tree.nodes[id].inner.end;
-            self.mark(Kind::FlowEnd(id), end.saturating_sub(1)..end, outer);
-        } else {
-            self.open.pop();
-        }
-    }
-}
-
-/// Place of the dash whose item starts at `offset`, with nothing but blanks and comments between.
-fn dash_before(text: &str, offset: usize) -> usize {
-    let mut end = offset;
-    loop {
-        let line_start = text[..end].rfind(['\n', '\r']).map_or(0, |found| found + 1);
-        let line = &text[line_start..end];
-        let code = if end == offset { line } else { line.split(" #").next().unwrap_or(line) };
-        let code = code.trim_end();
-        if code.ends_with('-') {
-            return line_start + code.len() - 1;
-        }
-        if line_start == 0 {
-            return offset.saturating_sub(2);
-        }
-        end = line_start - 1;
-    }
-}
-
-/// A collection and one of its entries.
-type Owner = (NodeId, usize);
 
 /// All comments between two marks.
 struct Gap<'a> {
     text: &'a str,
     lines: &'a Lines,
+    tree: &'a Tree,
     prior: Option<&'a Mark>,
     next: Option<&'a Mark>,
 }
@@ -242,7 +90,7 @@ impl Gap<'_> {
             place: place.clone(),
             text: SecretText::from(&self.text[place.start + 1..place.end]),
             container: owner.map(|(container, _)| container),
-            slot: owner.map_or(0, |(_, slot)| slot),
+            slot: owner.map_or(0, |(container, slot)| slot.min(entries(self.tree, container))),
         };
         places.iter().zip(owners).map(comment).collect()
     }
