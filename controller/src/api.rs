@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::Resource;
 use kube::api::ObjectMeta;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub mod crd;
+pub mod lenient;
 
 /// API group of Lacre's own kinds.
 pub const GROUP: &str = "lacre.dev";
@@ -36,17 +38,17 @@ pub struct EncryptedSecret {
     /// Always [`KIND`].
     #[serde(default = "kind")]
     kind: String,
-    /// Name, namespace, generation and the rest that the API server keeps.
-    #[serde(default)]
+    /// Name, namespace, generation and what else is used of what the API server keeps.
+    #[serde(default, deserialize_with = "lenient::metadata")]
     pub metadata: ObjectMeta,
-    /// What was sealed, as stored.
-    #[serde(default)]
+    /// What was sealed, as stored; null when it is nested too deep, as is `sops`.
+    #[serde(default, deserialize_with = "lenient::value")]
     pub spec: Value,
     /// Recipients, MAC and seal, as stored.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "lenient::value")]
     pub sops: Value,
-    /// What the controller last said about the object.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What the controller last said about the object, as far as it is readable.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "lenient::status")]
     pub status: Option<EncryptedSecretStatus>,
 }
 
@@ -105,6 +107,47 @@ impl Resource for EncryptedSecret {
 
     fn plural((): &()) -> Cow<'_, str> {
         PLURAL.into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// The metadata of a Secret, as far as it is used. Requests for it ask the API server for metadata alone.
+#[derive(Clone, Debug, Deserialize)]
+pub struct SecretMetadata {
+    /// Name, namespace, labels and versions.
+    #[serde(default, deserialize_with = "lenient::metadata")]
+    pub metadata: ObjectMeta,
+}
+
+impl Resource for SecretMetadata {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn metadata_api() -> bool {
+        true
+    }
+
+    fn kind((): &()) -> Cow<'_, str> {
+        Secret::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        Secret::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        Secret::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        Secret::plural(&())
     }
 
     fn meta(&self) -> &ObjectMeta {
@@ -197,7 +240,7 @@ pub struct EncryptedSecretStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Ready always; Reconciling and Stalled only while they are true.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "lenient::conditions")]
     #[schemars(schema_with = "crd::conditions")]
     pub conditions: Vec<Condition>,
     /// The Secret as it was last applied; it stays when a later version of the object fails.

@@ -73,6 +73,9 @@ pub enum Reason {
     WriteConflict,
 }
 
+/// Most characters of a message. A condition takes eight times as many, and is for people.
+const MESSAGE_CHARS_MAX: usize = 4096;
+
 /// What happens after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
@@ -121,6 +124,11 @@ impl Reason {
         Self::WriteConflict,
     ];
 
+    /// Whether the Secret's deletion alone may end it.
+    pub fn lies_in_the_live_secret(self) -> bool {
+        matches!(self, Self::ForbiddenTarget | Self::ImmutableField | Self::TargetConflict)
+    }
+
     /// What the controller does about it.
     pub fn retry(self) -> Retry {
         match self {
@@ -156,9 +164,17 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure for `reason` that says `message`.
+    /// A failure for `reason` that says `message`: one line of bounded length, because parts of it come from whoever
+    /// wrote the object, and a status that is too long is refused.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
+        let message: String = message.into();
+        let is_long = message.chars().nth(MESSAGE_CHARS_MAX).is_some();
+        let shown = message.chars().take(MESSAGE_CHARS_MAX);
+        let mut message: String = shown.map(|c| if c.is_control() { ' ' } else { c }).collect();
+        if is_long {
+            message.push('…');
+        }
+        Self { reason, message }
     }
 
     /// What the API server's answer to a request means. `what` says what was tried.
@@ -166,8 +182,15 @@ impl Failure {
     /// The server's own words are left out: a validation or an admission webhook may repeat the value it refuses.
     /// Only the fields it names are kept.
     pub fn from_api(what: &str, error: &kube::Error) -> Self {
-        let kube::Error::Api(status) = error else {
-            return Self::new(Reason::ApiUnavailable, format!("{what}: the API server could not be reached"));
+        let status = match error {
+            kube::Error::Api(status) => status,
+            kube::Error::SerdeError(_) => {
+                return Self::new(Reason::ApiUnavailable, format!("{what}: the answer could not be read"));
+            }
+            _ => {
+                let message = format!("{what}: the API server could not be reached");
+                return Self::new(Reason::ApiUnavailable, message);
+            }
         };
         let reason = match status.code {
             401 | 403 => Reason::ApiForbidden,
@@ -180,7 +203,10 @@ impl Failure {
 }
 
 fn answer_without_values(status: &Status) -> String {
-    let mut answer = format!("{} {}", status.code, status.reason);
+    // A webhook may put its own words there, too.
+    let is_word = !status.reason.contains(|character: char| !character.is_ascii_alphanumeric());
+    let reason = if is_word { &status.reason } else { "" };
+    let mut answer = format!("{} {reason}", status.code);
     let causes = status.details.iter().flat_map(|details| &details.causes);
     for cause in causes.filter(|cause| !cause.field.is_empty()) {
         answer.push_str(&format!("; {} {}", cause.field, cause.reason));
@@ -198,6 +224,14 @@ mod tests {
     fn every_reason_is_listed_once() {
         let listed: std::collections::BTreeSet<_> = Reason::ALL.into_iter().collect();
         assert_eq!(listed.len(), Reason::ALL.len());
+    }
+
+    #[test]
+    fn a_message_is_one_line_that_a_condition_can_hold() {
+        let failure = Failure::new(Reason::InvalidObject, format!("a\nb\u{1b}[31m{}", "ä".repeat(40_000)));
+        assert!(failure.message.starts_with("a b [31mä") && failure.message.ends_with("ä…"));
+        assert_eq!(failure.message.chars().count(), MESSAGE_CHARS_MAX + 1);
+        assert_eq!(Failure::new(Reason::InvalidObject, "short").message, "short");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ObjectMeta};
 use kube::{Client, ResourceExt};
-use lacre_crypto::recipient::Identity;
+use lacre_crypto::recipient::{Effort, Identity};
 
 use crate::apply::PlainSecret;
 use crate::error::{Failure, Reason};
@@ -28,6 +28,10 @@ pub mod upkeep;
 use cache::{Cached, KeyScope, UnwrapCache};
 use entries::EntryOptions;
 use own::OwnKeys;
+
+/// Most identities that one object may be tried with. Each is compared with every recipient of the object, and both are
+/// in the hands of whoever writes the object and its key Secrets.
+pub const IDENTITIES_MAX: usize = 256;
 
 /// The administrator's choices about identities.
 #[derive(Clone, Debug)]
@@ -92,23 +96,35 @@ impl Keyring {
     ///
     /// # Errors
     /// [`Reason::IdentityNotFound`] for a key Secret that is absent or not labelled; [`Reason::InvalidIdentity`] when
-    /// nothing in them can be read; the API server's answer.
+    /// nothing in them can be read, or they hold more than [`IDENTITIES_MAX`]; the API server's answer.
     pub async fn identities_for(&self, namespace: &str, keys_from: &[String]) -> Result<Held, Failure> {
         if keys_from.is_empty() {
             return self.own_for(namespace);
         }
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         let mut held = Held::default();
-        for name in keys_from {
+        let mut publics = BTreeSet::new();
+        for name in keys_from.iter().collect::<BTreeSet<_>>() {
             let secret = key_secret(&secrets, namespace, name).await?;
-            let found = entries::read(&secret, &self.options.entries);
             let scope = Arc::new(KeyScope {
                 namespace: namespace.to_owned(),
                 uid: secret.uid().unwrap_or_default(),
                 version: secret.resource_version().unwrap_or_default(),
             });
-            held.identities.extend(found.identities.into_iter().map(|inner| self.remembering(inner, &scope)));
+            let options = self.options.entries.clone();
+            // A megabyte of keys takes a while to compute.
+            let found = tokio::task::spawn_blocking(move || entries::read(&secret, &options)).await;
+            let stopped = |_| Failure::new(Reason::InvalidIdentity, format!("Secret {name} cannot be read"));
+            let found = found.map_err(stopped)?;
+            let mut inner = found.identities;
+            // The same key in another entry opens nothing more. Credentials of services are told apart by the service.
+            inner.retain(|inner| inner.effort() != Effort::Silent || publics.insert(inner.public()));
+            held.identities.extend(inner.into_iter().map(|inner| self.remembering(inner, &scope)));
             held.unreadable.extend(found.unreadable.iter().map(|entry| format!("Secret {name}: {entry}")));
+            if held.identities.len() > IDENTITIES_MAX {
+                let message = format!("the Secrets of keysFrom hold more than {IDENTITIES_MAX} identities");
+                return Err(Failure::new(Reason::InvalidIdentity, message));
+            }
         }
         match held.identities.is_empty() {
             true => Err(Failure::new(Reason::InvalidIdentity, held.unreadable.join("; "))),

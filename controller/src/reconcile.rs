@@ -1,8 +1,10 @@
 //! One object, once: look, verify and decrypt, apply, report.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use kube::runtime::controller::Action;
@@ -54,8 +56,15 @@ pub async fn reconcile(object: Arc<EncryptedSecret>, context: Arc<Context>) -> R
     }
     let began = Instant::now();
     context.metrics.begin();
-    let settled = tokio::time::timeout(DEADLINE, settle(&object, &context)).await;
-    let outcome = settled.unwrap_or_else(|_| Err(took_too_long())).unwrap_or_else(Outcome::Failed);
+    // A panic that left here would end the loop, and with it the work for all objects. Nothing is shared by `settle`
+    // and the rest that it could leave half done.
+    let settling = AssertUnwindSafe(settle(&object, &context)).catch_unwind();
+    let settled = match tokio::time::timeout(DEADLINE, settling).await {
+        Err(_) => Err(took_too_long()),
+        Ok(Err(_)) => Err(ended_unexpectedly()),
+        Ok(Ok(settled)) => settled,
+    };
+    let outcome = settled.unwrap_or_else(Outcome::Failed);
     let reported = context.reporter.report(&object, &outcome, &context.memory).await;
     let result = match outcome {
         Outcome::Failed(failure) => reported.and(Err(failure)),
@@ -65,17 +74,27 @@ pub async fn reconcile(object: Arc<EncryptedSecret>, context: Arc<Context>) -> R
     context.metrics.end(&place(&object), ended, began.elapsed());
     result.map(|()| {
         context.memory.succeed(&object);
-        // Spread over half the time, so that objects of one start do not come back together.
-        Action::requeue(context.resync.mul_f64(0.5 + jitter() / 2.0))
+        next_look(&context)
     })
+}
+
+/// Spread over half the time, so that objects of one start do not come back together.
+fn next_look(context: &Context) -> Action {
+    Action::requeue(context.resync.mul_f64(0.5 + jitter() / 2.0))
 }
 
 /// What is done after a failure: nothing, until something changes, or another attempt after a while.
 pub fn error_policy(object: Arc<EncryptedSecret>, failure: &Failure, context: Arc<Context>) -> Action {
     match failure.reason.retry() {
+        // The end of a Secret that was in the way is not told to a watch that was interrupted meanwhile.
+        Retry::Never if failure.reason.lies_in_the_live_secret() => next_look(&context),
         Retry::Never | Retry::WhenItComes => Action::await_change(),
         Retry::Later => Action::requeue(context.backoff.delay(context.memory.fail(&object), jitter())),
     }
+}
+
+fn ended_unexpectedly() -> Failure {
+    Failure::new(Reason::InvalidObject, "the work on it ended unexpectedly: a bug of the controller")
 }
 
 fn took_too_long() -> Failure {
@@ -117,7 +136,5 @@ async fn verify_and_decrypt(
     let cluster_name = context.cluster_name.clone();
     // On a thread that may block: it computes, and key services answer when they like.
     let opening = tokio::task::spawn_blocking(move || sealed.open(&held, &uid, cluster_name.as_deref()));
-    let stopped =
-        |_| Failure::new(Reason::InvalidObject, "opening it ended unexpectedly: a bug of the controller");
-    opening.await.map_err(stopped)?
+    opening.await.map_err(|_| ended_unexpectedly())?
 }

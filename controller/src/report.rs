@@ -19,6 +19,9 @@ use crate::metrics::Metrics;
 /// Name under which the API server keeps that the status is ours.
 const FIELD_MANAGER: &str = "lacre-controller-status";
 
+/// The conditions that are ours.
+const CONDITIONS: [&str; 3] = ["Ready", "Reconciling", "Stalled"];
+
 /// Longest note of an event that the API server takes, in bytes.
 const EVENT_NOTE_BYTES_MAX: usize = 1024;
 
@@ -59,7 +62,9 @@ impl Reporter {
         outcome: &Outcome,
         memory: &Memory,
     ) -> Result<(), Failure> {
-        let before = memory.status(object).unwrap_or_default();
+        let mut before = memory.status(object).unwrap_or_default();
+        // Those of others stay where they are: an apply names our own alone.
+        before.conditions.retain(|condition| CONDITIONS.contains(&condition.type_.as_str()));
         let status = next_status(object, &before, outcome, Timestamp::now());
         let Some(ready) = condition(&status, "Ready") else { return Ok(()) };
         let suspended = matches!(outcome, Outcome::Suspended);
@@ -265,6 +270,13 @@ mod tests {
     #[test]
     fn ready_stands_alone_when_all_is_well() {
         assert_eq!(types(&first(&synced(Written::Created))), [("Ready", "True", "Synced")]);
+    }
+
+    #[test]
+    fn a_cause_that_a_deletion_alone_may_end_is_still_for_a_person_to_mend() {
+        for reason in [Reason::ForbiddenTarget, Reason::ImmutableField, Reason::TargetConflict] {
+            assert!(reason.lies_in_the_live_secret() && reason.retry() == Retry::Never, "{reason}");
+        }
     }
 
     #[test]

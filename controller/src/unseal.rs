@@ -9,17 +9,21 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use lacre_crypto::error::NoKeyError;
 use lacre_crypto::object::{self, ObjectContext, OpenError};
-use lacre_crypto::recipient::{Identity, UnwrapFailure};
+use lacre_crypto::recipient::{Effort, Identity, UnwrapFailure};
 use lacre_crypto::secret::SecretBytes;
 use lacre_crypto::{seal, timestamp};
 
 use crate::api::EncryptedSecret;
+use crate::api::lenient::LEVELS_MAX;
 use crate::error::{Failure, Reason};
 use crate::keyring::Held;
 use crate::policy::{Policy, Scope};
 
 /// Most recipients or identities that a message lists. A document may have a thousand, and a condition is for people.
 const LISTED_MAX: usize = 16;
+
+/// Most calls to key services for one object. They are made at the same time, each on a thread of its own.
+const CALLS_MAX: usize = 128;
 
 /// An object that was read and not opened yet.
 pub struct Sealed {
@@ -58,6 +62,9 @@ pub fn is_suspended(object: &EncryptedSecret) -> bool {
 /// [`Reason::InvalidObject`] with the first thing in it that this version cannot read.
 pub fn read(object: &EncryptedSecret) -> Result<Sealed, Failure> {
     let invalid = |message: String| Failure::new(Reason::InvalidObject, message);
+    if object.sops.is_null() {
+        return Err(invalid(format!("it has no sops block, or one of more than {LEVELS_MAX} levels")));
+    }
     let json =
         serde_json::to_value(object).map_err(|_| invalid("it cannot be written as JSON".to_owned()))?;
     let object = object::EncryptedSecret::from_json(&json).map_err(|error| invalid(error.to_string()))?;
@@ -81,12 +88,24 @@ impl Sealed {
         policy.check_template(&content.annotations)
     }
 
+    fn check_calls(&self, identities: &[&dyn Identity]) -> Result<(), Failure> {
+        let remote = identities.iter().filter(|identity| identity.effort() == Effort::Remote).count();
+        let calls = remote * self.object.metadata().groups.iter().map(Vec::len).max().unwrap_or_default();
+        if calls <= CALLS_MAX {
+            return Ok(());
+        }
+        let message =
+            format!("it would take {calls} calls to key services, and at most {CALLS_MAX} are made");
+        Err(Failure::new(Reason::UnsupportedMetadata, message))
+    }
+
     /// Verifies and opens it, for the object of unique id `uid` in the cluster of that name. May block.
     ///
     /// # Errors
     /// One reason per cause.
     pub fn open(self, held: &Held, uid: &str, cluster_name: Option<&str>) -> Result<Unsealed, Failure> {
         let identities: Vec<&dyn Identity> = held.identities.iter().map(AsRef::as_ref).collect();
+        self.check_calls(&identities)?;
         let key = self.object.unwrap_key(&identities).map_err(|error| no_key(&error, &held.unreadable))?;
         let context = ObjectContext { cluster_name, now: Timestamp::now() };
         let opened = self.object.open(key, &context);
@@ -170,8 +189,8 @@ mod tests {
     use lacre_crypto::encrypt::WriteOptions;
     use lacre_crypto::error::Attempt;
     use lacre_crypto::object::ManifestOptions;
-    use lacre_crypto::recipient::RecipientId;
     use lacre_crypto::recipient::age::AgeIdentity;
+    use lacre_crypto::recipient::{RecipientId, UnwrapError, WrappedKey};
     use lacre_crypto::{Format, Groups, SecretText};
 
     use super::*;
@@ -276,6 +295,31 @@ stringData: {password: hunter2}
         assert_eq!(of(&[Broken, Denied]), Reason::KmsDenied);
         assert_eq!(of(&[Broken]), Reason::WrappedKeyBroken);
         assert_eq!(of(&[]), Reason::NoMatchingIdentity);
+    }
+
+    #[test]
+    fn no_object_makes_more_calls_to_key_services_than_there_are_threads_for() {
+        struct Remote;
+        impl Identity for Remote {
+            fn public(&self) -> String {
+                "remote".to_owned()
+            }
+            fn effort(&self) -> Effort {
+                Effort::Remote
+            }
+            fn unwrap(&self, _: &WrappedKey) -> Option<Result<SecretBytes, UnwrapError>> {
+                None
+            }
+        }
+        let mut object = sealed(&AgeIdentity::generate(), Timestamp::now());
+        let entry = object.sops["age"][0].clone();
+        object.sops["age"] = vec![entry; CALLS_MAX / 2].into();
+        let held = |count| Held {
+            identities: (0..count).map(|_| Arc::new(Remote) as Arc<dyn Identity>).collect(),
+            unreadable: Vec::new(),
+        };
+        assert_eq!(failure(&object, &held(2), None).reason, Reason::NoMatchingIdentity);
+        assert_eq!(failure(&object, &held(3), None).reason, Reason::UnsupportedMetadata);
     }
 
     #[test]

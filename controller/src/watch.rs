@@ -8,14 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ObjectMeta};
-use kube::core::PartialObjectMeta;
 use kube::runtime::controller::{Action, Config, Controller, Error};
 use kube::runtime::reflector::{ObjectRef, Store, store};
 use kube::runtime::{PredicateConfig, WatchStreamExt, predicates, watcher};
 
-use crate::api::EncryptedSecret;
+use crate::api::{EncryptedSecret, SecretMetadata};
 use crate::error::Failure;
 use crate::memory::Place;
 use crate::policy::KEY_LABEL;
@@ -49,11 +47,10 @@ pub async fn run(
     // The API server counts a generation up when spec or sops change, not when labels or our own status do.
     let objects = watcher(objects, watcher::Config::default())
         .default_backoff()
-        .modify(|object: &mut EncryptedSecret| object.metadata.managed_fields = None)
         .reflect(writer)
         .applied_objects()
         .predicate_filter(predicates::generation, PredicateConfig::default());
-    let secrets: Api<PartialObjectMeta<Secret>> = scoped(&context.client, &options);
+    let secrets: Api<SecretMetadata> = scoped(&context.client, &options);
     let labelled = watcher::Config::default().labels(&format!("{KEY_LABEL}=true"));
     let (by_name, by_key) = (object_of_secret(&reader, &context), objects_of_key(&reader));
     let reconciles = Controller::for_stream(objects, reader.clone())
@@ -79,7 +76,7 @@ where
                 None => return,
                 Some(Ok((object, _))) => tracing::debug!(%object, "done"),
                 Some(Err(Error::ReconcilerFailed(failure, object))) => {
-                    tracing::warn!(%object, reason = %failure.reason, message = failure.message, "not ready");
+                    tracing::warn!(%object, reason = %failure.reason, cause = failure.message, "not ready");
                 }
                 // An object that went while it waited for its turn.
                 Some(Err(Error::ObjectNotFound(_))) => {}
@@ -105,7 +102,7 @@ async fn tell_when_listed(reader: &Store<EncryptedSecret>, health: &Health) {
 fn object_of_secret(
     reader: &Store<EncryptedSecret>,
     context: &Arc<Context>,
-) -> impl Fn(PartialObjectMeta<Secret>) -> Option<ObjectRef<EncryptedSecret>> + Send + Sync + 'static {
+) -> impl Fn(SecretMetadata) -> Option<ObjectRef<EncryptedSecret>> + Send + Sync + 'static {
     let (reader, context) = (reader.clone(), context.clone());
     move |secret| {
         let place = place_of(&secret.metadata);
@@ -119,7 +116,7 @@ fn object_of_secret(
 /// A key Secret wakes the objects of its namespace that name it.
 fn objects_of_key(
     reader: &Store<EncryptedSecret>,
-) -> impl Fn(PartialObjectMeta<Secret>) -> Vec<ObjectRef<EncryptedSecret>> + Send + Sync + 'static {
+) -> impl Fn(SecretMetadata) -> Vec<ObjectRef<EncryptedSecret>> + Send + Sync + 'static {
     let reader = reader.clone();
     move |secret| {
         let (namespace, name) = place_of(&secret.metadata);

@@ -11,6 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lacre_crypto::recipient::{Effort, Identity, RecipientId, UnwrapError, WrappedKey};
 use lacre_crypto::secret::SecretBytes;
 
+/// Most bytes of a wrapped key with its recipient that is remembered. Real ones have a tenth of it; whoever writes
+/// documents could fill the memory with larger ones.
+const ENTRY_BYTES_MAX: usize = 8 * 1024;
+
 /// Where an identity comes from and for whom it works.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KeyScope {
@@ -27,6 +31,22 @@ struct CacheKey {
     scope: Arc<KeyScope>,
     recipient: RecipientId,
     enc: String,
+}
+
+impl CacheKey {
+    fn size(&self) -> usize {
+        self.enc.len()
+            + self.recipient.to_string().len()
+            + match &self.recipient {
+                RecipientId::AwsKms(key) => {
+                    let role = key.role.as_ref().map_or(0, String::len);
+                    let context =
+                        key.context.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+                    key.arn.len() + key.profile.len() + role + context
+                }
+                _ => 0,
+            }
+    }
 }
 
 struct Entry {
@@ -75,7 +95,7 @@ impl UnwrapCache {
 
     fn keep(&self, key: CacheKey, unwrapped: SecretBytes) {
         self.misses.fetch_add(1, Ordering::Relaxed);
-        if self.entries_max == 0 {
+        if self.entries_max == 0 || key.size() > ENTRY_BYTES_MAX {
             return;
         }
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,6 +236,18 @@ mod tests {
         let (cache, inner) = (Arc::new(UnwrapCache::new(8)), Arc::new(Counting(AtomicU64::new(0), 1)));
         for (count, enc) in (1..).zip(["refused", "refused", "foreign", "foreign"]) {
             assert_eq!(counted(&cache, &inner, scope("a", "1", "1"), &wrapped(enc)), count);
+        }
+    }
+
+    #[test]
+    fn wrapped_keys_that_are_larger_than_any_real_one_are_not_remembered() {
+        let (cache, inner) = (Arc::new(UnwrapCache::new(8)), Arc::new(Counting(AtomicU64::new(0), 1)));
+        let large = wrapped(&"x".repeat(ENTRY_BYTES_MAX));
+        let context = [("a".to_owned(), "x".repeat(ENTRY_BYTES_MAX))].into();
+        let kms = RecipientId::AwsKms(AwsKmsKey { context, ..AwsKmsKey::default() });
+        let kms = WrappedKey { recipient: kms, ..wrapped("x") };
+        for (count, wrapped) in (1..).zip([&large, &large, &kms, &kms]) {
+            assert_eq!(counted(&cache, &inner, scope("a", "1", "1"), wrapped), count);
         }
     }
 

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::channel::mpsc::UnboundedSender;
-use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use kube::api::Api;
-use kube::core::PartialObjectMeta;
 use kube::runtime::{WatchStreamExt, watcher};
 
 use super::{Keyring, own};
+use crate::api::SecretMetadata;
 use crate::policy::KEY_LABEL;
 use crate::server::Health;
 
@@ -53,10 +52,10 @@ impl OwnKeysUpkeep {
     /// Loads them again whenever a key Secret changes, and while `loaded` is not so. Sends on `changed` each time, for
     /// what failed to open may open now. Runs until it is dropped.
     pub async fn keep(self, mut loaded: bool, changed: UnboundedSender<()>) {
-        let secrets: Api<PartialObjectMeta<Secret>> = Api::namespaced(self.client.clone(), &self.namespace);
+        let secrets: Api<SecretMetadata> = Api::namespaced(self.client.clone(), &self.namespace);
         let labelled = watcher::Config::default().labels(&format!("{KEY_LABEL}=true"));
         let mut events = std::pin::pin!(watcher(secrets, labelled).default_backoff().touched_objects());
-        let is_news = |event: watcher::Result<PartialObjectMeta<Secret>>| {
+        let is_news = |event: watcher::Result<SecretMetadata>| {
             event.is_ok_and(|secret| !self.keyring.has_loaded(&secret.metadata))
         };
         loop {

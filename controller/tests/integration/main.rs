@@ -7,6 +7,7 @@ mod admission;
 mod deploy;
 mod drift;
 mod harness;
+mod hostile;
 mod identities;
 mod key_services;
 mod keys_from;
