@@ -6,7 +6,7 @@
 //!
 //! A Secret is created by POST and later changed by server-side apply. Apply alone would adopt a foreign Secret of the
 //! same name without a word, and create one where another was just deleted; so ownership is checked on the live object
-//! first and its uid stands in the body.
+//! first, and its uid and version stand in the body.
 
 use std::collections::BTreeSet;
 
@@ -82,10 +82,12 @@ pub async fn apply(
     if changes.is_empty() {
         return Ok(Applied { written: Written::Nothing, version: live.metadata.resource_version.clone() });
     }
-    take_over_created_fields(secrets, object, &live).await?;
+    let version = take_over_created_fields(secrets, object, &live).await?;
     let mut wanted = wanted(object, unsealed);
+    // Opening takes time, in which the Secret may change hands: only the very one that was looked at is written.
+    wanted.metadata_mut().resource_version = version;
     wanted.metadata_mut().uid.clone_from(&live.metadata.uid);
-    // Forced, because the fields are ours by the owner reference just checked: whoever changed one has drifted.
+    // Forced, because the fields are ours by the owner reference that was checked: whoever changed one has drifted.
     let how = PatchParams::apply(FIELD_MANAGER).force();
     let answer = secrets.patch(object.name(), &how, &Patch::Apply(wanted.as_secret())).await;
     finish("applying", object, answer, Written::Changed(changes))
@@ -116,20 +118,20 @@ fn finish(
 ///
 /// The API server keeps "created" and "applied" apart even for one manager, and removes a key that left an apply only
 /// if no record but the apply's holds it. Without this, keys that left the object would stay in the Secret. It costs a
-/// second request once in a Secret's life, when it changes for the first time.
+/// second request once in a Secret's life, when it changes for the first time. Gives the Secret's version then.
 async fn take_over_created_fields(
     secrets: &Api<Secret>,
     object: &EncryptedSecret,
     live: &PlainSecret,
-) -> Result<(), Failure> {
-    let Some(entries) = taken_over(live.metadata.managed_fields.as_deref().unwrap_or_default()) else {
-        return Ok(());
-    };
+) -> Result<Option<String>, Failure> {
     // The resource version makes the server refuse it if anything changed since the look.
     let version = &live.metadata.resource_version;
+    let Some(entries) = taken_over(live.metadata.managed_fields.as_deref().unwrap_or_default()) else {
+        return Ok(version.clone());
+    };
     let patch = json!({"metadata": {"resourceVersion": version, "managedFields": entries}});
     let answer = secrets.patch(object.name(), &PatchParams::default(), &Patch::Merge(&patch)).await;
-    finish("applying", object, answer, Written::Nothing).map(drop)
+    finish("applying", object, answer, Written::Nothing).map(|applied| applied.version)
 }
 
 fn taken_over(entries: &[ManagedFieldsEntry]) -> Option<Vec<ManagedFieldsEntry>> {

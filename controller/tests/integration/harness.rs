@@ -246,6 +246,11 @@ impl World {
         Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
     }
 
+    /// Does with the objects' namespace what a controller does, as an administrator.
+    pub(crate) fn as_controller<T>(&self, act: impl AsyncFnOnce(Api<Secret>) -> T) -> T {
+        RUNTIME.block_on(act(Api::namespaced(self.client.clone(), &self.namespace)))
+    }
+
     pub(crate) fn secret(&self, name: &str) -> Result<Value> {
         self.find("secret", name)?.with_context(|| format!("Secret {name} is not there"))
     }

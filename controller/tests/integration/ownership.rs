@@ -1,6 +1,14 @@
 //! Only a Secret that is the object's own is written.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result};
+use lacre_controller::api::EncryptedSecret;
+use lacre_controller::apply;
+use lacre_controller::error::Reason;
+use lacre_controller::policy::Scope;
+use lacre_controller::unseal::Unsealed;
+use lacre_crypto::secret::SecretBytes;
 use serde_json::json;
 
 use crate::harness::World;
@@ -20,6 +28,17 @@ fn a_foreign_secret_is_never_touched_and_its_end_wakes_the_object() -> Result<()
     world.kubectl(["delete", "secret", "db"])?;
     world.until_ready("db")?;
     assert_eq!(world.value("db", "password")?, "hunter2-CANARY");
+    Ok(())
+}
+
+#[test]
+fn a_secret_in_the_way_is_looked_for_again_since_its_end_may_have_gone_unseen() -> Result<()> {
+    let world = World::with_flags(&["--resync", "100ms"])?;
+    world.kubectl(["create", "secret", "generic", "db", "--from-literal=password=theirs"])?;
+    world.apply(&Sealing::new(&world)?.yaml()?)?;
+    world.until_ready_is("db", "False", "TargetConflict")?;
+    world.until("more looks", || Ok((world.reconciles("db")? > 3).then_some(())))?;
+    assert_eq!(world.writes_of_objects()?, ["patch encryptedsecrets/status db"]);
     Ok(())
 }
 
@@ -69,6 +88,36 @@ fn a_secret_whose_owner_reference_was_taken_away_is_foreign() -> Result<()> {
     )?;
     world.until_ready_is("db", "False", "TargetConflict")?;
     assert_eq!(world.value("db", "password")?, "by hand");
+    Ok(())
+}
+
+#[test]
+fn a_secret_that_changes_hands_while_its_object_is_opened_is_not_written() -> Result<()> {
+    let mut world = World::new()?;
+    world.apply(&Sealing::new(&world)?.yaml()?)?;
+    world.until_ready("db")?;
+    world.patch("secret", "db", &json!({"stringData": {"password": "changed"}}))?;
+    world.until("the repair", || Ok((world.value("db", "password")? == "hunter2-CANARY").then_some(())))?;
+    world.stop();
+    let object: EncryptedSecret =
+        serde_json::from_value(world.find("encryptedsecret", "db")?.context("no object")?)?;
+    let unsealed = Unsealed {
+        type_: "Opaque".to_owned(),
+        immutable: false,
+        labels: BTreeMap::new(),
+        annotations: BTreeMap::new(),
+        data: BTreeMap::from([("password".to_owned(), SecretBytes::new(b"late".to_vec()))]),
+        last_modified: String::new(),
+        scope: Scope::Strict,
+        fingerprints: BTreeMap::new(),
+    };
+    let live = world.as_controller(async |secrets| apply::look(&secrets, &object).await)?;
+    let taken = json!({"metadata": {"ownerReferences": null}, "stringData": {"password": "theirs"}});
+    world.patch("secret", "db", &taken)?;
+    let before = world.secret("db")?;
+    let late = world.as_controller(async |secrets| apply::apply(&secrets, &object, &unsealed, live).await);
+    assert_eq!(late.err().map(|failure| failure.reason), Some(Reason::WriteConflict));
+    assert_eq!(world.secret("db")?, before);
     Ok(())
 }
 
