@@ -13,6 +13,7 @@ pub mod args;
 pub mod error;
 pub mod keyring;
 pub mod leader;
+pub mod log;
 pub mod memory;
 pub mod metrics;
 pub mod policy;
