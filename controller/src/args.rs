@@ -92,7 +92,7 @@ pub struct Args {
     #[arg(long, default_value = "15s", value_name = "DURATION", value_parser = duration)]
     pub lease_duration: Duration,
 
-    /// How often the lease is renewed
+    /// How often the lease is renewed; at most a third of its duration
     #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = duration)]
     pub lease_interval: Duration,
 
@@ -118,6 +118,20 @@ pub enum LogFormat {
     Text,
     /// One JSON object per event.
     Json,
+}
+
+impl Args {
+    /// Whether the flags fit together.
+    ///
+    /// # Errors
+    /// What does not.
+    pub fn check(&self) -> Result<(), &'static str> {
+        // A holder gives up after two thirds of the length, and one renewal may fail.
+        match self.lease_interval * 3 > self.lease_duration {
+            true => Err("--lease-interval must be at most a third of --lease-duration"),
+            false => Ok(()),
+        }
+    }
 }
 
 /// A whole number with its unit: ms, s, m or h.
@@ -148,6 +162,14 @@ mod tests {
     fn the_command_line_is_well_formed_and_shows_an_example() {
         Args::command().debug_assert();
         assert!(Args::command().render_long_help().to_string().contains("Example:"));
+    }
+
+    #[test]
+    fn a_lease_is_renewed_often_enough_to_be_kept() {
+        let check = |flags: &[&str]| Args::parse_from(["lacre-controller"].iter().chain(flags)).check();
+        assert_eq!(check(&[]), Ok(()));
+        assert!(check(&["--lease-duration", "14s"]).is_err());
+        assert!(check(&["--lease-interval", "6s"]).is_err());
     }
 
     #[test]

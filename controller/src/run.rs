@@ -37,6 +37,7 @@ const GRACE: Duration = Duration::from_secs(20);
 /// # Errors
 /// The cluster or the listener is not to be had, or the lease was lost.
 pub async fn run(args: Args) -> anyhow::Result<()> {
+    args.check().map_err(anyhow::Error::msg)?;
     let client = connect(&args).await?;
     let namespace = args.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
     let listener = TcpListener::bind(args.listen).await.context("cannot listen")?;
@@ -103,18 +104,19 @@ async fn work(
 ) -> anyhow::Result<()> {
     let options = LoopOptions { namespace: args.watch_namespace.clone(), concurrency: args.concurrency };
     let (end, ending) = channel(false);
-    let reconciles = tokio::spawn(watch::run(context, options, health, own_keys_changed, until(ending)));
-    let lost = tokio::select! {
-        () = until(stopped) => false,
-        () = leader.keep(), if args.leader_elect => true,
-    };
-    end.send_replace(true);
-    let finished = tokio::time::timeout(GRACE, reconciles).await;
-    if finished.is_err() {
-        tracing::warn!("writes under way were cut off");
+    let mut reconciles = tokio::spawn(watch::run(context, options, health, own_keys_changed, until(ending)));
+    tokio::select! {
+        () = until(stopped) => {}
+        () = leader.keep(), if args.leader_elect => {
+            // Another process may work already: what is under way is cut off, at a point where nothing is half written.
+            reconciles.abort();
+            anyhow::bail!("the lease was lost");
+        }
+        _ = &mut reconciles => anyhow::bail!("the loop ended unexpectedly"),
     }
-    if lost {
-        anyhow::bail!("the lease was lost");
+    end.send_replace(true);
+    if tokio::time::timeout(GRACE, reconciles).await.is_err() {
+        tracing::warn!("writes under way were cut off");
     }
     if args.leader_elect {
         leader.release().await;
