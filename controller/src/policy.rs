@@ -27,6 +27,9 @@ const FORBIDDEN_TYPE_PREFIX: &str = "helm.sh/release.";
 const FORBIDDEN_TEMPLATE_PREFIXES: [&str; 4] =
     ["kubernetes.io", "k8s.io", "lacre.dev", "sealedsecrets.bitnami.com"];
 
+/// The label by which Helm finds its releases, whatever the type and name of their Secret.
+const HELM_LABEL: (&str, &str) = ("owner", "helm");
+
 /// How far a seal reaches: where its object may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Scope {
@@ -93,11 +96,13 @@ impl Policy {
     /// # Errors
     /// [`Reason::ForbiddenTemplate`], naming the first key that is refused.
     pub fn check_template(&self, keys: &BTreeMap<String, String>) -> Result<(), Failure> {
-        let refused =
-            |key: &&String| is_forbidden_template_key(key) && !self.allowed_template_keys.contains(*key);
-        match keys.keys().find(refused) {
+        let refused = |(key, value): &(&String, &String)| {
+            (is_forbidden_template_key(key) || (key.as_str(), value.as_str()) == HELM_LABEL)
+                && !self.allowed_template_keys.contains(*key)
+        };
+        match keys.iter().find(refused) {
             None => Ok(()),
-            Some(key) => {
+            Some((key, _)) => {
                 Err(Failure::new(Reason::ForbiddenTemplate, format!("the template may not set {key}")))
             }
         }
@@ -194,6 +199,9 @@ mod tests {
             assert_eq!(failure.reason, Reason::ForbiddenTemplate);
             assert!(failure.message.contains(refused), "{failure}");
         }
+        let owner = |value: &str| BTreeMap::from([("owner".to_owned(), value.to_owned())]);
+        assert!(policy.check_template(&owner("team-a")).is_ok());
+        assert!(policy.check_template(&owner("helm")).is_err(), "Helm would take it for a release");
         policy.allowed_template_keys.push("storage.k8s.io/x".to_owned());
         assert!(policy.check_template(&keys("storage.k8s.io/x")).is_ok());
         assert!(policy.check_template(&keys("storage.k8s.io/y")).is_err());
