@@ -70,6 +70,12 @@ pub enum OwnKeysError {
     /// The API server's answer.
     #[error(transparent)]
     Api(#[from] Failure),
+    /// A Secret has the name of the first identity and is none.
+    #[error(
+        "Secret {NAME_PREFIX}1 exists and is no identity of this controller: its label {KEY_LABEL}=true, its type, its \
+         fingerprint or its entry is not as it was made"
+    )]
+    Foreign,
     /// Identities were published, and none of them is there any more.
     #[error(
         "ConfigMap {PUBLIC_CONFIG_MAP} lists identities, and no Secret {NAME_PREFIX}* holds one of them: restore them \
@@ -99,6 +105,9 @@ pub async fn bring_up(
             make_first(&secrets).await?;
             own = load(&secrets, options).await?;
             own.published = own.made();
+            if own.published.is_empty() {
+                return Err(OwnKeysError::Foreign);
+            }
         }
     }
     publish(&config_maps, record.as_ref(), &own.published).await?;
