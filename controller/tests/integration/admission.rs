@@ -50,6 +50,15 @@ fn sealed_and_empty_values_and_unknown_sops_fields_are_taken() -> Result<()> {
 }
 
 #[test]
+fn an_object_that_nobody_looked_at_yet_does_not_pass_for_done() -> Result<()> {
+    let world = World::without_controller()?;
+    world.apply(&object(&world, json!({"stringData": {"password": SEALED}})).to_string())?;
+    let stored = world.find("encryptedsecret", "db")?.unwrap_or_default();
+    assert_eq!(stored["status"], json!({"observedGeneration": -1}));
+    Ok(())
+}
+
+#[test]
 fn one_key_in_both_maps_is_refused_without_its_value() -> Result<()> {
     let world = World::without_controller()?;
     let answer =
