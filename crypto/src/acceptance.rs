@@ -26,7 +26,7 @@ pub(crate) fn check(
         Format::Yaml => {
             clear().try_for_each(|leaf| check_escapes(text, leaf))?;
             check_keys(text, document)?;
-            clear().try_for_each(|leaf| check_last_line(text, leaf))
+            clear().try_for_each(|leaf| check_block(text, leaf))
         }
     }
 }
@@ -111,17 +111,26 @@ fn check_quoted(text: &str, start: usize, end: usize) -> Result<(), ParseError> 
     Ok(())
 }
 
-/// A clear block scalar that ends the text without a line break gets one when the `sops` key follows.
-fn check_last_line(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
+/// A clear block scalar that ends the text without a line break gets one when the `sops` key follows. In the
+/// indentation yaml.v3 takes no tab, nor at the start of the line that it learns the indentation from.
+fn check_block(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
     let Some(site) = &leaf.site else { return Ok(()) };
     let (Style::Folded(block) | Style::Literal(block)) = &site.style else { return Ok(()) };
-    let has_content = block.header.end < site.inner.end;
-    match has_content && site.outer.end == text.len() && !text.ends_with('\n') {
-        true => Err(ParseError::at(
-            text,
-            site.outer.start,
-            "the text ends inside a block scalar: add a final line break",
-        )),
-        false => Ok(()),
+    let content = &text[block.header.end..site.inner.end];
+    if !content.is_empty() && site.outer.end == text.len() && !text.ends_with('\n') {
+        let reason = "the text ends inside a block scalar: add a final line break";
+        return Err(ParseError::at(text, site.outer.start, reason));
     }
+    let mut is_known = text[block.header.clone()].bytes().take(3).any(|byte| byte.is_ascii_digit());
+    for line in content.split(['\n', '\r']) {
+        let written = line.trim_start_matches(' ');
+        let spaces = line.len() - written.len();
+        if written.starts_with('\t') && (!is_known || spaces < block.indent) {
+            let reason = "other readers refuse this block scalar for a tab where its indentation ends: give the \
+                          indentation as a digit, as in |2";
+            return Err(ParseError::at(text, site.outer.start, reason));
+        }
+        is_known |= !written.is_empty();
+    }
+    Ok(())
 }

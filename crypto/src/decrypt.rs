@@ -4,6 +4,7 @@
 
 use crate::aead::ValueCipher;
 use crate::data_key;
+use crate::document::path::PathId;
 use crate::document::{BLOCK_KEY, Document};
 use crate::error::{DecryptError, NoKeyError, ParseError};
 use crate::format::Format;
@@ -307,8 +308,9 @@ impl Opening<'_> {
         Value::from_opened(sealed.kind, bytes).map_err(refuse)
     }
 
-    /// A comment that does not open at its own place is tried further out, since other writers place some elsewhere;
-    /// one that never does is kept as it is, with a warning, unless a seal should have kept it from that.
+    /// A comment that does not open at its own place is tried further out, and in the collection that follows, since
+    /// other writers place some elsewhere; one that never does is kept as it is, with a warning, unless a seal should
+    /// have kept it from that.
     fn comment(
         &self,
         index: usize,
@@ -317,13 +319,16 @@ impl Opening<'_> {
         warnings: &mut Vec<String>,
     ) -> Result<Option<Value>, DecryptError> {
         let Ok(sealed) = Sealed::parse(text, Form::Lax) else { return Ok(None) };
-        let paths = &self.file.document.paths;
-        let mut path = Some(self.file.document.leaves[index].path);
-        while let Some(tried) = path {
-            if let Some(bytes) = self.cipher.open(&sealed, additional[tried.index()].as_bytes()) {
-                return Ok(Some(Value::Typed(ValueType::Comment, bytes)));
-            }
-            path = paths.split(tried).map(|(parent, _)| parent);
+        let document = &self.file.document;
+        let outwards = |path| {
+            std::iter::successors(Some(path), |path| document.paths.split(*path).map(|(parent, _)| parent))
+        };
+        let next = document.leaves[index..].iter().find(|leaf| !leaf.is_comment());
+        let tried = outwards(document.leaves[index].path)
+            .chain(next.into_iter().flat_map(|leaf| outwards(leaf.path)));
+        let open = |path: PathId| self.cipher.open(&sealed, additional[path.index()].as_bytes());
+        if let Some(bytes) = tried.into_iter().find_map(open) {
+            return Ok(Some(Value::Typed(ValueType::Comment, bytes)));
         }
         if self.was_sealed {
             return Err(

@@ -13,6 +13,7 @@ use crate::error::ParseError;
 use crate::format::Format;
 use crate::value::Value;
 
+mod beside;
 pub mod path;
 pub mod tree;
 
@@ -126,6 +127,10 @@ impl Document {
             return Err(ParseError::at(text, 0, "the document is larger than 256 MiB"));
         }
         let tree = format.syntax().read(text)?;
+        Self::of_tree(text, format, tree)
+    }
+
+    fn of_tree(text: &str, format: Format, tree: Tree) -> Result<Self, ParseError> {
         let mut walk = Walk {
             text,
             tree: &tree,
@@ -137,6 +142,7 @@ impl Document {
             document: 0,
             copies: 0,
             copying: false,
+            beside: None,
         };
         for (document, part) in tree.documents.iter().enumerate() {
             walk.document = document;
@@ -187,6 +193,8 @@ struct Walk<'a> {
     document: usize,
     copies: usize,
     copying: bool,
+    /// The alias whose own comments come next.
+    beside: Option<NodeId>,
 }
 
 impl Walk<'_> {
@@ -205,6 +213,7 @@ impl Walk<'_> {
             NodeKind::Alias { target } => self.alias(id, *target, path, depth),
             NodeKind::List { items, .. } => {
                 self.events.push(Event::List(id));
+                self.comments_beside(path)?;
                 for (slot, item) in items.iter().enumerate() {
                     self.comments_before(Some(id), slot, path)?;
                     self.node(*item, path, depth + 1, false)?;
@@ -219,6 +228,7 @@ impl Walk<'_> {
                 if !is_hollow {
                     self.events.push(Event::Map(id));
                 }
+                self.comments_beside(path)?;
                 for (slot, entry) in entries.iter().enumerate() {
                     self.comments_before(Some(id), slot, path)?;
                     if is_root && entry.name == BLOCK_KEY {
@@ -249,11 +259,22 @@ impl Walk<'_> {
     fn alias(&mut self, id: NodeId, target: NodeId, path: PathId, depth: usize) -> Result<(), ParseError> {
         let (event, first) = (self.events.len(), self.leaves.len());
         let outermost = !std::mem::replace(&mut self.copying, true);
+        if outermost {
+            self.beside = Some(id);
+        }
         self.node(target, path, depth + 1, false)?;
         if outermost {
-            self.copying = false;
+            (self.copying, self.beside) = (false, None);
             self.aliases.push(AliasUse { node: id, event, leaves: first..self.leaves.len() });
         }
+        Ok(())
+    }
+
+    fn comments_beside(&mut self, path: PathId) -> Result<(), ParseError> {
+        let Some(alias) = self.beside.take() else { return Ok(()) };
+        self.copying = false;
+        self.comments_before(Some(alias), 0, path)?;
+        self.copying = true;
         Ok(())
     }
 

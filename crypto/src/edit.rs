@@ -36,7 +36,7 @@ pub(crate) fn rewrite(
     plain: &SecretText,
     options: &WriteOptions,
 ) -> Result<String, EncryptError> {
-    let document = Document::read(plain.expose_secret(), open.format())?;
+    let document = Document::read_to_seal(plain.expose_secret(), open.format(), &open.metadata().selector)?;
     let kept = match open.verdict() {
         Verdict::NeverSealed if options.seal => HashMap::new(),
         _ => kept_texts(open, &document),

@@ -57,7 +57,7 @@ pub fn encrypt(
     options: &EncryptOptions<'_>,
 ) -> Result<String, EncryptError> {
     let plain = &format.document_text(plain.expose_bytes())?;
-    let document = Document::read(plain.expose_secret(), format)?;
+    let document = Document::read_to_seal(plain.expose_secret(), format, &options.selector)?;
     if object::profile(&document) == Profile::Object && !matches!(options.bind, Some(Bind::Object(_))) {
         let reason = "an EncryptedSecret is made from the manifest of a Secret by `lacre kube seal`";
         return Err(EncryptError::Object(reason.to_owned()));
@@ -222,7 +222,7 @@ impl Sealing<'_> {
                     "an alias cannot repeat sealed values under a rule about comments: write them out",
                 ));
             }
-            let mut next = alias.leaves.clone();
+            let mut next = alias.leaves.clone().filter(|index| !document.leaves[*index].is_comment());
             let mut copied = || match next.next() {
                 Some(index) => match &sealed[index] {
                     Some(enc) => Copied::Sealed(enc.clone()),

@@ -17,7 +17,7 @@ use crate::secret::DataKey;
 /// [`EncryptError`]; nothing is kept of the attempt.
 pub fn rotate(open: &OpenFile, groups: &Groups<'_>, options: &WriteOptions) -> Result<String, EncryptError> {
     let plain = &open.document_text()?;
-    let document = Document::read(plain.expose_secret(), open.format())?;
+    let document = Document::read_to_seal(plain.expose_secret(), open.format(), &open.metadata().selector)?;
     let key = DataKey::generate();
     let wrapped = data_key::wrap(&key, groups, &[], options.now)?;
     let metadata = open.metadata().clone().with_groups(&wrapped, groups.effective_threshold());
@@ -68,7 +68,7 @@ pub fn reseal(open: &OpenFile, options: &WriteOptions) -> Result<Option<String>,
 
 fn take_over(open: &OpenFile, metadata: Metadata, options: &WriteOptions) -> Result<String, EncryptError> {
     let plain = &open.document_text()?;
-    let document = Document::read(plain.expose_secret(), open.format())?;
+    let document = Document::read_to_seal(plain.expose_secret(), open.format(), &open.metadata().selector)?;
     let work = Sealing { plain, document: &document, key: &open.key, metadata, bind: open.bind().cloned() };
     work.write(&|_| None, options)
 }

@@ -1,9 +1,10 @@
 //! The author's text from a sealed one: every sealed value back in its place, in its spelling.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use crate::decrypt::SealedFile;
+use crate::document::tree::{NodeId, NodeKind};
 use crate::document::{Document, Event, splice};
 use crate::error::DecryptError;
 use crate::format::{Edit, Format, apply};
@@ -44,14 +45,16 @@ pub(super) fn unchecked(file: &SealedFile, values: &[Value], source: Option<&Sou
     let aliases = source.map(|source| source.aliases.as_slice()).unwrap_or_default();
     let aliased: Vec<Aliased> =
         aliases.iter().filter_map(|(event, name)| aliased(document, *event, name)).collect();
+    let emptied = emptied_lists(document, values);
     for (index, leaf) in document.leaves.iter().enumerate() {
         let Some(site) = &leaf.site else { continue };
-        let covered = aliased.iter().any(|aliased| aliased.leaves.contains(&index));
+        let covered = !leaf.is_comment() && aliased.iter().any(|aliased| aliased.leaves.contains(&index));
         if covered || values[index] == leaf.value {
             continue;
         }
         if values[index].kind() == Some(ValueType::Comment) && !leaf.is_comment() {
-            replacements.push(list_comment(text, &site.outer, &values[index]));
+            let is_last = leaf.node.is_some_and(|node| emptied.contains(&node));
+            replacements.push(list_comment(text, &site.outer, &values[index], is_last));
             continue;
         }
         let default = syntax.opened(text, site, &values[index]);
@@ -118,10 +121,25 @@ fn aliased(document: &Document, event: usize, name: &str) -> Option<Aliased> {
     }
 }
 
-/// Stock tools seal a list's comment as an item of the list: it becomes a comment again.
-fn list_comment(text: &str, place: &Range<usize>, value: &Value) -> (Range<usize>, String) {
+/// The last item of each list that has nothing but comments for items.
+fn emptied_lists(document: &Document, values: &[Value]) -> HashSet<NodeId> {
+    let is_comment = |value: &Value| value.kind() == Some(ValueType::Comment);
+    let leaves = document.leaves.iter().zip(values).filter(|(_, value)| is_comment(value));
+    let comments: HashSet<NodeId> = leaves.filter_map(|(leaf, _)| leaf.node).collect();
+    let lists = document.tree.nodes.iter().filter_map(|node| match &node.kind {
+        NodeKind::List { items, .. } if !comments.is_empty() => Some(items),
+        _ => None,
+    });
+    let emptied = lists.filter(|items| items.iter().all(|item| comments.contains(item)));
+    emptied.filter_map(|items| items.last().copied()).collect()
+}
+
+/// Stock tools seal a list's comment as an item of the list: it becomes a comment again, the last one of a list
+/// without other items beside the brackets of an empty list.
+fn list_comment(text: &str, place: &Range<usize>, value: &Value, is_last: bool) -> (Range<usize>, String) {
     let dash = text[..place.start].rfind('-').unwrap_or(place.start);
-    (dash..place.end, format!("#{}", value.as_text().unwrap_or_default()))
+    let list = if is_last { "[] " } else { "" };
+    (dash..place.end, format!("{list}#{}", value.as_text().unwrap_or_default()))
 }
 
 /// Whether the restored text reads as the very values that were opened.

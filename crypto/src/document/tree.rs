@@ -96,9 +96,10 @@ pub struct Comment {
     pub place: Range<usize>,
     /// The text after the sign.
     pub text: SecretText,
-    /// The mapping or list that stock readers attach it to; nothing when they do not see it.
+    /// The mapping or list that stock readers attach it to, perhaps by an alias; nothing in an empty document.
     pub container: Option<NodeId>,
-    /// The entry of the container that it comes before in stock readers' order; their number at the end.
+    /// The entry of the container that it comes before in stock readers' order, their number at the end; without a
+    /// container the number of the document.
     pub slot: usize,
 }
 
