@@ -124,3 +124,22 @@ fn a_status_that_someone_else_wrote_is_no_obstacle() -> Result<()> {
     world.start(&[])?;
     Ok(())
 }
+
+#[test]
+fn a_secret_that_cannot_be_read_is_told_and_never_logged() -> Result<()> {
+    let world = World::new()?;
+    world.apply(&Sealing::new(&world)?.yaml()?)?;
+    world.until_ready("db")?;
+    with_an_odd_time(&world, "secret", "db")?;
+    let ready = world.until_ready_is("db", "False", "ApiUnavailable")?;
+    assert!(
+        ready["message"].as_str().is_some_and(|message| message.contains("could not be read")),
+        "{ready}"
+    );
+    let log = world.log(0)?;
+    assert!(!log.contains("aHVudGVyMi1DQU5BUlk") && !log.contains("CANARY"), "{log}");
+    // It is made again when it was deleted.
+    world.kubectl(["delete", "secret", "db"])?;
+    world.until_ready("db")?;
+    Ok(())
+}

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::harness::World;
+use crate::sealing::{Sealing, age};
 
 fn own_secrets(world: &World) -> Result<Vec<Value>> {
     let list = world.admin().get_json([
@@ -102,5 +103,45 @@ fn lost_identities_are_reported_and_not_silently_replaced() -> Result<()> {
         "annotations": restored["metadata"]["annotations"],
     });
     world.admin().apply(&restored.to_string())?;
+    world.until("the controller to be ready", || Ok((world.ask("/readyz")?.status == 200).then_some(())))
+}
+
+#[test]
+fn an_identity_that_is_brought_later_wakes_the_objects_that_need_it() -> Result<()> {
+    let world = World::new()?;
+    let key = xtask::peers::age::Age::new()?.keygen()?;
+    world.apply(&Sealing::new(&world)?.only_for(age(&key.recipient)?).yaml()?)?;
+    world.until_ready_is("db", "False", "NoMatchingIdentity")?;
+    let metadata = json!({"name": "restored", "namespace": world.home, "labels": {"lacre.dev/keys": "true"}});
+    let secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata,
+        "stringData": {"a.agekey": key.identity},
+    });
+    world.admin().apply(&secret.to_string())?;
+    world.until_ready("db")?;
+    assert!(!published(&world)?.contains(&key.recipient));
+    Ok(())
+}
+
+#[test]
+fn a_secret_that_only_has_the_name_of_an_identity_is_told() -> Result<()> {
+    let mut world = World::without_controller()?;
+    world.admin().run([
+        "--namespace",
+        &world.home,
+        "create",
+        "secret",
+        "generic",
+        "lacre-identity-1",
+        "--from-literal=a=b",
+    ])?;
+    let number = world.start_unready()?;
+    world.until("it to be told", || {
+        Ok(world.log(number)?.contains("is no identity of this controller").then_some(()))
+    })?;
+    assert_eq!(world.ask("/readyz")?.status, 503);
+    world.admin().run(["--namespace", &world.home, "delete", "secret", "lacre-identity-1"])?;
     world.until("the controller to be ready", || Ok((world.ask("/readyz")?.status == 200).then_some(())))
 }

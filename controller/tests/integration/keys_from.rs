@@ -127,3 +127,21 @@ fn an_openpgp_key_opens_only_when_the_administrator_enabled_it() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_key_secret_whose_label_goes_and_an_object_that_names_another_are_looked_at_at_once() -> Result<()> {
+    let world = World::new()?;
+    let key = Age::new()?.keygen()?;
+    world.make_key_secret("team-keys", "identity.agekey", &key.identity, true)?;
+    world.make_key_secret("other-keys", "identity.agekey", &key.identity, true)?;
+    world.apply(&sealed_for(&world, &key)?.yaml()?)?;
+    world.until_ready("db")?;
+    world.kubectl(["label", "secret", "team-keys", "lacre.dev/keys-"])?;
+    world.until_ready_is("db", "False", "IdentityNotFound")?;
+    let other = json!({"spec": {"keysFrom": [{"secretRef": {"name": "other-keys"}}]}});
+    world.patch("encryptedsecret", "db", &other)?;
+    world.until_ready("db")?;
+    world.kubectl(["label", "secret", "other-keys", "lacre.dev/keys=no", "--overwrite"])?;
+    world.until_ready_is("db", "False", "IdentityNotFound")?;
+    Ok(())
+}
