@@ -1,5 +1,8 @@
 //! A file's data key: wrapped for each recipient, or one share of it for each group of them, and recovered.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use crate::error::{Attempt, EncryptError, NoKeyError};
 use crate::recipient::{
     Effort, Identity, Recipient, RecipientId, UnwrapFailure, WRAPPED_KEY_BYTES_MAX, WrappedKey,
@@ -7,6 +10,9 @@ use crate::recipient::{
 use crate::secret::{DATA_KEY_BYTES, DataKey, SecretBytes};
 use crate::shamir;
 use crate::timestamp;
+
+/// Most calls to key services at a time for one file.
+const REMOTE_CALLS_MAX: usize = 16;
 
 /// Recipients in their groups. One group wraps the whole key for each; of several, `threshold` open the file.
 pub struct Groups<'a> {
@@ -157,26 +163,113 @@ fn unwrap_one(
     }
 }
 
-/// Every pair of a remote identity and an entry at the same time; each call has its own deadline.
+/// Pairs of a remote identity and an entry, [`REMOTE_CALLS_MAX`] of them at a time, until one gives the key; each call
+/// has its own deadline. A pair that is of two kinds costs nothing.
 fn unwrap_remotely(
     identities: &[&dyn Identity],
     group: &[WrappedKey],
     is_share: bool,
     attempts: &mut Vec<Attempt>,
 ) -> Option<SecretBytes> {
-    let pairs = identities.iter().flat_map(|identity| group.iter().map(move |wrapped| (*identity, wrapped)));
-    std::thread::scope(|scope| {
-        let call = |(identity, wrapped): (&'_ dyn Identity, &'_ WrappedKey)| {
+    let pairs: Vec<(&dyn Identity, &WrappedKey)> = identities
+        .iter()
+        .flat_map(|identity| group.iter().map(move |wrapped| (*identity, wrapped)))
+        .collect();
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(None));
+    let said = Mutex::new(Vec::new());
+    let work = || {
+        while lock(&found).is_none() {
+            let Some((identity, wrapped)) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
             let mut attempts = Vec::new();
-            (unwrap_one(identity, wrapped, is_share, &mut attempts), attempts)
-        };
-        let calls: Vec<_> = pairs.map(|pair| scope.spawn(move || call(pair))).collect();
-        let mut found = None;
-        for answer in calls {
-            let Ok((key, said)) = answer.join() else { continue };
-            attempts.extend(said);
-            found = found.or(key);
+            if let Some(key) = unwrap_one(*identity, wrapped, is_share, &mut attempts) {
+                *lock(&found) = Some(key);
+            }
+            lock(&said).append(&mut attempts);
         }
-        found
-    })
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..REMOTE_CALLS_MAX.min(pairs.len()) {
+            // Where the system has no thread to give, those that there are do the work.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
+    });
+    attempts.append(&mut lock(&said));
+    lock(&found).take()
+}
+
+/// A lock whose holder panicked still guards plain data.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::recipient::UnwrapError;
+
+    /// A service that takes a while and counts how many calls it has at a time.
+    struct Service {
+        running: AtomicUsize,
+        most: AtomicUsize,
+        calls: AtomicUsize,
+        opens: &'static str,
+    }
+
+    impl Service {
+        fn opening(opens: &'static str) -> Self {
+            let zero = || AtomicUsize::new(0);
+            Self { running: zero(), most: zero(), calls: zero(), opens }
+        }
+    }
+
+    impl Identity for Service {
+        fn public(&self) -> String {
+            "service".to_owned()
+        }
+
+        fn effort(&self) -> Effort {
+            Effort::Remote
+        }
+
+        fn unwrap(&self, wrapped: &WrappedKey) -> Option<Result<SecretBytes, UnwrapError>> {
+            self.calls.fetch_add(1, Ordering::SeqCst);
+            let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(running, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_millis(2));
+            self.running.fetch_sub(1, Ordering::SeqCst);
+            let denied = || UnwrapError::new(UnwrapFailure::Denied, "no");
+            Some(if wrapped.enc == self.opens { Ok(SecretBytes::new(vec![7; 32])) } else { Err(denied()) })
+        }
+    }
+
+    fn entries(count: usize) -> Vec<WrappedKey> {
+        let entry = |number: usize| WrappedKey {
+            recipient: RecipientId::Age(number.to_string()),
+            enc: number.to_string(),
+            created_at: None,
+        };
+        (0..count).map(entry).collect()
+    }
+
+    #[test]
+    fn remote_calls_are_bounded_and_end_with_the_first_that_opens() {
+        let service = Service::opening("0");
+        assert!(recover(&[entries(500)], None, &[&service]).is_ok());
+        assert!(service.calls.load(Ordering::SeqCst) <= 2 * REMOTE_CALLS_MAX);
+        let service = Service::opening("nothing");
+        let error = recover(&[entries(100)], None, &[&service]).unwrap_err();
+        assert_eq!((error.attempts.len(), service.calls.load(Ordering::SeqCst)), (100, 100));
+        assert!(service.most.load(Ordering::SeqCst) <= REMOTE_CALLS_MAX);
+    }
+
+    #[test]
+    fn what_opens_to_another_length_is_no_key() {
+        let service = Service::opening("0");
+        let groups = [entries(1), entries(1)];
+        let error = recover(&groups, Some(2), &[&service]).unwrap_err();
+        assert!(error.attempts[0].reason.contains("33 bytes"), "{error}");
+    }
 }
