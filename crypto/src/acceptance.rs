@@ -22,7 +22,7 @@ pub(crate) fn check(
     check_line_separators(text, document, sealed)?;
     match document.format {
         Format::Json if !mac_only_encrypted => clear().try_for_each(|leaf| check_integer(text, leaf)),
-        Format::Binary | Format::Json => Ok(()),
+        Format::Binary | Format::Dotenv | Format::Json => Ok(()),
         Format::Yaml => {
             clear().try_for_each(|leaf| check_escapes(text, leaf))?;
             check_keys(text, document)?;

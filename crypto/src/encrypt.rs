@@ -108,6 +108,11 @@ impl Sealing<'_> {
         let code = self.mac(&sealed);
         let mac = mac::seal(self.key, &cipher, &code, &last_modified, options.seal);
         let metadata = self.metadata.clone().with_mac(mac, &last_modified).with_seal(None);
+        if !self.document.format.holds(metadata.block()) {
+            let reason =
+                "the sops block has a field that this format cannot hold, such as a pattern with `\\n` in it";
+            return Err(EncryptError::Limit(reason.to_owned()));
+        }
         let syntax = self.document.format.syntax();
         let nothing = serde_json::Value::Null;
         source.eof = syntax.block_insertions(text, &self.document.tree, &nothing, &nothing).1;

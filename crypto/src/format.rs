@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use serde_json::Value as Plain;
+use serde_json::{Map, Value as Plain};
 
 use crate::document::Site;
 use crate::document::tree::{NodeId, Tree};
@@ -14,10 +14,13 @@ use crate::value::Value;
 
 mod binary;
 mod delta;
+mod dotenv;
+mod flat;
 mod json;
 mod yaml;
 
 pub(crate) use delta::{Edit, apply, delta};
+pub(crate) use flat::untyped;
 pub(crate) use yaml::write::is_yaml_1_1_word;
 pub(crate) use yaml::{canonical_time, print_yaml};
 
@@ -26,6 +29,8 @@ pub(crate) use yaml::{canonical_time, print_yaml};
 pub enum Format {
     /// Any bytes, sealed as one value in a JSON object.
     Binary,
+    /// Lines of `KEY=value`, as stock tools read them.
+    Dotenv,
     /// RFC 8259 JSON with an object at its root.
     Json,
     /// YAML as stock tools read it, with mappings at its roots.
@@ -36,6 +41,7 @@ impl Format {
     /// The format that the ending of a file's name stands for, in its very letters; nothing for any other name.
     pub fn from_file_name(name: &str) -> Option<Self> {
         match name.rsplit_once('.').map(|(_, ending)| ending) {
+            Some("env") => Some(Self::Dotenv),
             Some("json") => Some(Self::Json),
             Some("yaml" | "yml") => Some(Self::Yaml),
             _ => None,
@@ -52,6 +58,7 @@ impl Format {
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             "binary" => Some(Self::Binary),
+            "dotenv" => Some(Self::Dotenv),
             "json" => Some(Self::Json),
             "yaml" => Some(Self::Yaml),
             _ => None,
@@ -62,6 +69,7 @@ impl Format {
     pub fn word(self) -> &'static str {
         match self {
             Self::Binary => "binary",
+            Self::Dotenv => "dotenv",
             Self::Json => "json",
             Self::Yaml => "yaml",
         }
@@ -70,6 +78,7 @@ impl Format {
     pub(crate) fn syntax(self) -> &'static dyn Syntax {
         match self {
             Self::Binary => &binary::Binary,
+            Self::Dotenv => &dotenv::Dotenv,
             Self::Json => &json::Json,
             Self::Yaml => &yaml::Yaml,
         }
@@ -78,6 +87,11 @@ impl Format {
     /// Whether selectors have a say. Where the whole file is one value they have none.
     pub fn has_selection(self) -> bool {
         self != Self::Binary
+    }
+
+    /// Whether a block can be written so that it reads back as it is.
+    pub(crate) fn holds(self, block: &Map<String, Plain>) -> bool {
+        self != Self::Dotenv || flat::holds(block)
     }
 
     /// The document's text for a file's `content`.

@@ -16,6 +16,7 @@ use crate::sealing::{self, Plan};
 /// What a new file begins with.
 const SAMPLE_YAML: &str = "# Replace this by your own keys and values.\nexample: value\n";
 const SAMPLE_JSON: &str = "{\n  \"example\": \"value\"\n}\n";
+const SAMPLE_DOTENV: &str = "# Replace this by your own keys and values.\nEXAMPLE=value\n";
 const SAMPLE_TEXT: &str = "Replace this by your own text.\n";
 
 /// Edit a sealed document in place, or make a new one.
@@ -79,6 +80,7 @@ fn create(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
     let sample = match format {
         Format::Yaml => SAMPLE_YAML,
         Format::Json => SAMPLE_JSON,
+        Format::Dotenv => SAMPLE_DOTENV,
         Format::Binary => SAMPLE_TEXT,
     };
     let name = args.file.display().to_string();

@@ -7,7 +7,7 @@ use crate::decrypt::SealedFile;
 use crate::document::tree::{NodeId, NodeKind};
 use crate::document::{Document, Event, splice};
 use crate::error::DecryptError;
-use crate::format::{Edit, Format, apply};
+use crate::format::{Edit, Format, apply, untyped};
 use crate::seal::Source;
 use crate::secret::SecretText;
 use crate::value::{Value, ValueType};
@@ -66,7 +66,11 @@ pub(super) fn unchecked(file: &SealedFile, values: &[Value], source: Option<&Sou
     replacements.extend(blocks.into_iter().map(|place| (place, String::new())));
     let mut restored = splice(text, outermost(replacements));
     if source.is_some_and(|source| source.eof) {
-        let ended = restored.strip_suffix("\r\n").or(restored.strip_suffix('\n'));
+        let ended = match document.format {
+            // A carriage return there is the end of a value.
+            Format::Dotenv => restored.strip_suffix('\n'),
+            _ => restored.strip_suffix("\r\n").or(restored.strip_suffix('\n')),
+        };
         restored.truncate(ended.map_or(restored.len(), str::len));
     }
     SecretText::new(restored)
@@ -151,6 +155,8 @@ fn reads_as(file: &SealedFile, restored: &SecretText, values: &[Value]) -> bool 
     let same = |read: &Value, opened: &Value| match file.document.format {
         // JSON has one kind of number, and stock tools took every one for a float until 3.13.
         Format::Json => read.bytes() == opened.bytes() && is_number(read) == is_number(opened),
+        // There is nothing but text, whatever its type was.
+        Format::Dotenv => read.as_text() == Some(&untyped(opened)),
         Format::Binary | Format::Yaml => read == opened,
     };
     loop {

@@ -2,12 +2,15 @@
 //! each verb does.
 
 use lacre_crypto::recipient::age::AgeIdentity;
+use lacre_crypto::recipient::{Identity, Recipient};
 use lacre_crypto::{
-    Format, Groups, OpenOptions, SecretBytes, SecretText, Selector, SelectorKind, TreePath, Verdict,
-    reencrypt, reseal, rotate, set,
+    EncryptOptions, Format, Groups, OpenOptions, SealedFile, SecretBytes, SecretText, Selector, SelectorKind,
+    TreePath, Verdict, reencrypt, reseal, rotate, set,
 };
 
-use crate::support::{open, open_with, seal, seal_with, write_options};
+use xtask::peers::sops::Sops;
+
+use crate::support::{Bench, open, open_with, seal, seal_with, write_options};
 
 /// The part of `sealed` from `start` to the next closing bracket.
 fn enc<'a>(sealed: &'a str, start: &str) -> &'a str {
@@ -114,5 +117,199 @@ fn what_is_no_text_is_refused_by_every_other_format() {
     for format in [Format::Json, Format::Yaml] {
         let error = seal(b"a: b\nc: \xe9\n", format, &identity).unwrap_err();
         assert!(error.contains("line 2, column 4") && error.contains("binary"), "{error}");
+    }
+}
+
+const DOTENV: &str = "# head\nA=one\nB=two\nE=\nREGION_unencrypted=eu\n# tail\nC=three\n";
+
+#[test]
+fn a_sealed_dotenv_file_may_not_change() {
+    let identity = AgeIdentity::generate();
+    let sealed = seal(DOTENV, Format::Dotenv, &identity).unwrap();
+    let (a, b) = (enc(&sealed, "\nA="), enc(&sealed, "\nB="));
+    let opened = open(&sealed, Format::Dotenv, &identity).unwrap();
+    let path = TreePath::parse("[\"A\"]").unwrap();
+    let newer = set(&opened, &path, &"\"new\"".into(), &write_options()).unwrap().unwrap();
+    let foreign = seal(DOTENV, Format::Dotenv, &AgeIdentity::generate()).unwrap();
+    let line = |text: &str, start: &str| {
+        text.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned()
+    };
+    let cases = vec![
+        ("values exchanged", sealed.replace(a, "@").replace(b, a).replace('@', b)),
+        ("an older value", newer.replace(enc(&newer, "\nA="), a)),
+        ("a key renamed", sealed.replace("\nB=", "\nBB=")),
+        ("a value removed", without_line(&sealed, "B=")),
+        ("an empty value added", sealed.replace("\nB=", "\nX=\nB=")),
+        ("an empty value removed", without_line(&sealed, "E=")),
+        ("a value doubled", sealed.replace("\nB=", &format!("\nA={a}\nB="))),
+        ("a line moved", format!("{}\n{}", line(&sealed, "C="), without_line(&sealed, "C="))),
+        ("a clear value changed", sealed.replace("=eu\n", "=us\n")),
+        ("a clear value added", sealed.replace("\nB=", "\nX_unencrypted=x\nB=")),
+        ("a sealed value in the clear", sealed.replace(a, "one")),
+        ("a carriage return behind a value", sealed.replace(b, &format!("{b}\r"))),
+        ("a comment removed", sealed.lines().skip(1).map(|line| format!("{line}\n")).collect()),
+        ("a comment added", format!("# x\n{sealed}")),
+        ("a value commented out", sealed.replace("\nB=", "\n#B=")),
+        ("a selector", sealed.replace("unencrypted_suffix=_unencrypted", "unencrypted_suffix=B")),
+        ("the MAC rule", format!("{sealed}sops_mac_only_encrypted=true\n")),
+        ("a threshold", format!("{sealed}sops_shamir_threshold=2\n")),
+        ("an unknown field", format!("{sealed}sops_attention=x\n")),
+        ("a field in other letters", format!("{sealed}sops_MAC=x\n")),
+        ("a field twice", format!("{sealed}sops_version=3.9.0\n")),
+        ("a gap in a list", sealed.replace("__list_0", "__list_1")),
+        ("a list that is a mapping", format!("{sealed}sops_age__map_x=y\n")),
+        ("a position beyond the limit", format!("{sealed}sops_x__list_1000=y\n")),
+        ("a recipient added", {
+            let lines = foreign.lines().filter(|line| line.starts_with("sops_age"));
+            lines.fold(sealed.clone(), |text, line| text + &line.replace("list_0", "list_1") + "\n")
+        }),
+        ("the time", sealed.replace("2026-01-02", "2036-01-02")),
+        ("the MAC removed", without_line(&sealed, "sops_mac=")),
+        ("an older seal", newer.replace(&line(&newer, "sops_lacre"), &line(&sealed, "sops_lacre"))),
+        ("a foreign seal", sealed.replace(&line(&sealed, "sops_lacre"), &line(&foreign, "sops_lacre"))),
+    ];
+    refused(Format::Dotenv, &identity, &sealed, &cases);
+    misses_its_seal(Format::Dotenv, &identity, &sealed, "sops_lacre=");
+    is_rewritten(Format::Dotenv, &identity, &sealed, b"A=one\nX=new\r\n");
+    let free = ["\n\n\n", "\n"].map(|lines| sealed.replace("\nB=", &format!("{lines}\nB=")));
+    let moved: String = {
+        let (block, rest): (Vec<&str>, Vec<&str>) =
+            sealed.lines().partition(|line| line.starts_with("sops_"));
+        block.iter().rev().chain(&rest).map(|line| format!("{line}\n")).collect()
+    };
+    for text in free.into_iter().chain([moved]) {
+        assert!(open(&text, Format::Dotenv, &identity).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn the_seal_of_a_dotenv_file_stands_before_the_time() {
+    let identity = AgeIdentity::generate();
+    let sealed = seal(DOTENV, Format::Dotenv, &identity).unwrap();
+    let names: Vec<&str> = sealed.lines().filter_map(|line| line.split('=').next()).collect();
+    assert_eq!(
+        names[names.len() - 7..],
+        [
+            "sops_age__list_0__map_enc",
+            "sops_age__list_0__map_recipient",
+            "sops_lacre",
+            "sops_lastmodified",
+            "sops_mac",
+            "sops_unencrypted_suffix",
+            "sops_version"
+        ]
+    );
+}
+
+#[test]
+fn what_dotenv_readers_would_lose_is_refused_with_its_place() {
+    let identity = AgeIdentity::generate();
+    let cases = [
+        ("", "nothing in it"),
+        ("\n\n", "nothing in it"),
+        ("A=x\nB\n", "line 2, column 1: a line is a comment, or a key"),
+        ("A=x\n  # c\n", "line 2, column 1: a comment starts in the first column"),
+        ("A=x\r\n\r\nB=y\r\n", "line 2, column 1: a line of blanks"),
+        ("A=\"x\ny\"\n", "line 2, column 1"),
+        ("A=x\nsops=y\n", "line 2, column 1: the key `sops`"),
+        ("A=x\nsops_y=z\n", "sops"),
+        ("A=x\nB_unencrypted=ENC[AES256_GCM,data:x]\n", "line 2: `B_unencrypted` stays in the clear"),
+        ("A=x\nB_unencrypted=a\u{2028}b\n", "line 2, column 16"),
+    ];
+    for (text, reason) in cases {
+        let error = seal(text, Format::Dotenv, &identity).expect_err(text);
+        assert!(error.contains(reason), "{text}: {error}");
+    }
+    let selector = |pattern: &str| Selector::new(SelectorKind::EncryptedRegex, pattern).unwrap();
+    let with =
+        |pattern: &str| seal_with("A=x\n", Format::Dotenv, &identity, selector(pattern), write_options());
+    assert!(with("^B$").unwrap_err().contains("matches none of the 1 values"));
+    assert!(with("A|\\n").unwrap_err().contains("cannot hold"));
+    assert!(with("^A$").is_ok());
+}
+
+#[test]
+fn set_writes_dotenv_values() {
+    let identity = AgeIdentity::generate();
+    let opened =
+        open(&seal("A=x\n\nB=y", Format::Dotenv, &identity).unwrap(), Format::Dotenv, &identity).unwrap();
+    let set =
+        |at: &str, json: &str| set(&opened, &TreePath::parse(at).unwrap(), &json.into(), &write_options());
+    let cases = [
+        ("[\"A\"]", "\"p\\nq \"", "A=p\\nq \n\nB=y"),
+        ("[\"A\"]", "5", "A=5\n\nB=y"),
+        ("[\"C\"]", "true", "A=x\n\nB=y\nC=true\n"),
+    ];
+    for (at, json, text) in cases {
+        let written = set(at, json).unwrap().unwrap();
+        assert_eq!(open(&written, Format::Dotenv, &identity).unwrap().plaintext().as_text(), Some(text));
+    }
+    let refused = [
+        ("[\"A\"]", "\"a\\\\nb\"", "backslash"),
+        ("[\"A\"]", "[1]", "is text"),
+        ("[\"A\"]", "null", "is text"),
+        ("[\"A\"][\"b\"]", "1", "in the way"),
+        ("[\"a=b\"]", "1", "cannot be a key"),
+        ("[\"#b\"]", "1", "cannot be a key"),
+        ("[\"sops_b\"]", "1", "sops block"),
+        ("[0]", "1", "position"),
+    ];
+    for (at, json, reason) in refused {
+        let error = set(at, json).unwrap_err().to_string();
+        assert!(error.contains(reason), "{at}: {error}");
+    }
+}
+
+/// The keys, values and comments that we sealed come out of stock tools to the byte, without the empty lines; values
+/// that those typed come out of ours as text.
+#[test]
+fn dotenv_files_are_the_same_on_both_sides() {
+    let (bench, text) = (Bench::new(), "# head\nA=one\\ntwo\r\n#\nA= x\n# tail\n");
+    for sops in Sops::all().unwrap() {
+        let ours = seal(text, Format::Dotenv, &bench.identity).unwrap();
+        let opened = bench.sops(&sops, &["decrypt", "FILE"], "ours.env", &ours).unwrap();
+        assert_eq!((opened.stdout.as_str(), opened.remarks.as_str()), (text, ""), "{}", sops.version());
+        let arguments = ["decrypt", "--input-type", "dotenv", "--output-type", "dotenv", "FILE"];
+        assert_eq!(bench.sops(&sops, &arguments, "ours.env.sealed", &ours).unwrap().stdout, text);
+        let mut theirs = ours;
+        for (key, value) in [("B", "5"), ("C", "true"), ("D", "1500000.5"), ("E", "\"a\\nb\"")] {
+            let at = format!("[\"{key}\"]");
+            theirs = bench.sops(&sops, &["set", "FILE", &at, value], "theirs.env", &theirs).unwrap().file;
+        }
+        let opened = open(&theirs, Format::Dotenv, &bench.identity).unwrap();
+        assert_eq!(opened.verdict(), Verdict::NeverSealed, "{}", sops.version());
+        let expected = format!("{text}B=5.0\nC=true\nD=1.5000005E+06\nE=a\\nb\n");
+        let found = opened.plaintext().as_text().unwrap();
+        assert_eq!(found, expected, "{}", sops.version());
+        let decrypted = bench.sops(&sops, &["decrypt", "FILE"], "theirs.env", &theirs).unwrap().stdout;
+        assert_eq!(decrypted, found, "{}", sops.version());
+    }
+}
+
+/// A number and a boolean of the block are text in these formats, and the digest of the block has to find them again.
+#[test]
+fn key_groups_and_the_mac_rule_come_back_from_flat_blocks() {
+    let benches = [Bench::new(), Bench::new(), Bench::new()];
+    let recipients: Vec<_> = benches.iter().map(|bench| bench.identity.recipient()).collect();
+    for (format, name, text) in [(Format::Dotenv, "groups.env", "A=x\nB_unencrypted=y\n")] {
+        let groups = recipients.iter().map(|recipient| vec![recipient as &dyn Recipient]).collect();
+        let options = EncryptOptions {
+            groups: Groups { groups, threshold: Some(2) },
+            selector: Selector::default(),
+            mac_only_encrypted: true,
+            bind: None,
+            write: write_options(),
+        };
+        let sealed = lacre_crypto::encrypt(&SecretText::from(text), format, &options).unwrap();
+        let identities: [&dyn Identity; 2] = [&benches[0].identity, &benches[2].identity];
+        let file = SealedFile::read(&sealed, format).unwrap();
+        let key = file.unwrap_key(&identities).unwrap();
+        let opened = file.open(key, &OpenOptions::default()).unwrap();
+        assert_eq!((opened.verdict(), opened.plaintext().as_text()), (Verdict::Valid, Some(text)));
+        let keys = format!("{}\n{}", benches[0].key.identity, benches[1].key.identity);
+        std::fs::write(benches[0].folder.path().join("key.txt"), keys).unwrap();
+        for sops in Sops::all().unwrap() {
+            assert_eq!(benches[0].sops(&sops, &["decrypt", "FILE"], name, &sealed).unwrap().stdout, text);
+        }
     }
 }
