@@ -2,7 +2,7 @@
 //! place and the way out, instead of being sealed silently wrong.
 
 use crate::document::tree::{NodeKind, Style};
-use crate::document::{Document, Leaf};
+use crate::document::{Document, Leaf, Site};
 use crate::error::ParseError;
 use crate::format::Format;
 use crate::value::ValueType;
@@ -24,6 +24,8 @@ pub(crate) fn check(
         Format::Json if !mac_only_encrypted => clear().try_for_each(|leaf| check_integer(text, leaf)),
         Format::Binary | Format::Dotenv | Format::Json => Ok(()),
         Format::Yaml => {
+            let is_sealed = document.leaves.iter().zip(sealed).filter(|(_, sealed)| sealed.is_some());
+            is_sealed.map(|(leaf, _)| leaf).try_for_each(|leaf| check_block_tag(text, leaf))?;
             clear().try_for_each(|leaf| check_escapes(text, leaf))?;
             check_keys(text, document)?;
             clear().try_for_each(|leaf| check_block(text, leaf))
@@ -109,6 +111,17 @@ fn check_quoted(text: &str, start: usize, end: usize) -> Result<(), ParseError> 
         rest = escape.get(1..).unwrap_or_default();
     }
     Ok(())
+}
+
+/// Stock readers would apply a core tag to the sealed text.
+fn check_block_tag(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
+    match &leaf.site {
+        Some(Site { core_tag: Some(tag), style: Style::Folded(_) | Style::Literal(_), .. }) => {
+            let reason = "a block scalar cannot be sealed with this tag: write the value in quotes";
+            Err(ParseError::at(text, tag.start, reason))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A clear block scalar that ends the text without a line break gets one when the `sops` key follows. In the

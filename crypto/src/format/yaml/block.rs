@@ -105,7 +105,7 @@ pub(super) fn opened(text: &str, site: &Site, block: &Block, value: &Value, fold
     match fits {
         Some(lines) => Replacement { place: content, text: lines },
         None => {
-            let ended = text[content].ends_with(['\n', '\r']);
+            let ended = text[site.inner.clone()].ends_with(['\n', '\r']);
             let end = if ended { line_break(text, &block.header) } else { "" };
             Replacement {
                 place: site.inner.clone(),
@@ -151,11 +151,15 @@ pub(super) fn digit(header: &str) -> Option<usize> {
     header[1..].chars().take(2).find_map(|next| next.to_digit(10)).map(|digit| digit as usize)
 }
 
+/// What follows the indicators of a header: blanks, a comment, the line break.
+pub(super) fn behind_indicators(header: &str) -> &str {
+    header.trim_start_matches(|next: char| matches!(next, '|' | '>' | '0'..='9' | '+' | '-'))
+}
+
 /// The header with the chomping that a value ending in `breaks` line feeds needs.
 fn with_chomping(header: &str, breaks: usize) -> Option<String> {
-    let indicators_end =
-        header[1..].find(|next: char| !matches!(next, '0'..='9' | '+' | '-')).map(|found| found + 1)?;
-    let (indicators, rest) = header.split_at(indicators_end);
+    let rest = behind_indicators(header);
+    let indicators = &header[..header.len() - rest.len()];
     let chomping = indicators.chars().find(|next| matches!(next, '+' | '-'));
     let wanted = match (breaks, chomping) {
         (0, _) => Some('-'),

@@ -14,6 +14,8 @@ use crate::secret::SecretText;
 
 mod marks;
 
+pub(super) use marks::dash_before;
+
 /// Finds the container of each of `places` and puts the comments into the tree.
 pub(super) fn attach(text: &str, tree: &mut Tree, places: &[Range<usize>]) {
     if places.is_empty() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Plain;
 
-use crate::document::tree::{NodeId, NodeKind, Style, Tree};
+use crate::document::tree::{Block, Entry, NodeId, NodeKind, Style, Tree};
 use crate::document::{BLOCK_KEY, Site};
 use crate::error::PathError;
 use crate::format::yaml::print::on_one_line;
@@ -73,25 +73,50 @@ pub(super) fn replacement(
         (NodeKind::Alias { .. }, _) => Err(PathError(
             "the value is an alias: change the place it points to, or write the value there".into(),
         )),
+        (NodeKind::Scalar { style: Style::Folded(block) | Style::Literal(block), .. }, value) => {
+            let folded = matches!(&found.kind, NodeKind::Scalar { style: Style::Folded(_), .. });
+            let spelled = match value {
+                Some(value) => write::scalar(&value, false, false),
+                None => on_one_line(json),
+            };
+            let lines = json.as_str().and_then(|string| lines_in_block(text, block, folded, string));
+            let behind_header = block::behind_indicators(&text[block.header.clone()]);
+            let written = lines.unwrap_or_else(|| format!("{spelled}{behind_header}"));
+            Ok(Replacement { place: inner, text: written })
+        }
         (NodeKind::Scalar { style, .. }, Some(value)) if !inner.is_empty() => {
             let site = Site { outer, inner, core_tag: found.core_tag.clone(), style: style.clone() };
             Ok(write::opened(text, &site, &value))
         }
-        (NodeKind::Scalar { style: Style::Folded(found) | Style::Literal(found), .. }, _) => {
-            let ended = text[inner.clone()].ends_with(['\n', '\r']);
-            let end = if ended { block::line_break(text, &found.header) } else { "" };
-            Ok(Replacement { place: inner, text: format!("{}{end}", on_one_line(json)) })
+        _ if inner.is_empty() => match text[..inner.start].ends_with([':', '-']) {
+            true => Ok(Replacement { place: inner, text: format!(" {}", below(json, 0)) }),
+            false => Err(PathError("the key stands without a colon: write one behind it".into())),
+        },
+        _ => {
+            let pad = if is_in_column_of_key(text, tree, node) { " " } else { "" };
+            Ok(Replacement { place: inner, text: format!("{pad}{}", below(json, 0)) })
         }
-        _ if inner.is_empty() => {
-            // Where nothing is written the parser names the place before the colon.
-            let offset = inner.start + usize::from(text[inner.start..].starts_with(':'));
-            match text[..offset].ends_with([':', '-']) {
-                true => Ok(Replacement { place: offset..offset, text: format!(" {}", below(json, 0)) }),
-                false => Err(PathError("the key stands without a colon: write one behind it".into())),
-            }
-        }
-        _ => Ok(Replacement { place: inner, text: below(json, 0) }),
     }
+}
+
+/// `string` under the header of a block, which gets another chomping for a text of several lines alone.
+fn lines_in_block(text: &str, block: &Block, folded: bool, string: &str) -> Option<String> {
+    let header = &text[block.header.clone()];
+    let written = block::written(text, block, folded, string)?;
+    // A block that begins to keep its line breaks would take those that follow it.
+    let may_change = string.trim_end_matches('\n').contains('\n') && !string.ends_with("\n\n");
+    (written.starts_with(header) || may_change).then_some(written)
+}
+
+/// Whether a list stands below its key without an indent, where nothing but a list can.
+fn is_in_column_of_key(text: &str, tree: &Tree, node: NodeId) -> bool {
+    let NodeKind::List { flow: false, .. } = tree.nodes[node].kind else { return false };
+    let column = |offset: usize| offset - text[..offset].rfind(['\n', '\r']).map_or(0, |found| found + 1);
+    let start = column(tree.nodes[node].inner.start);
+    let is_key = |entry: &Entry| entry.value == node && column(entry.place.start) == start;
+    tree.nodes
+        .iter()
+        .any(|node| matches!(&node.kind, NodeKind::Map { entries, .. } if entries.iter().any(is_key)))
 }
 
 fn dash(text: &str, item: usize) -> usize {

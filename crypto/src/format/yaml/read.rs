@@ -149,7 +149,18 @@ impl Builder<'_> {
             return self.refuse(start, "the document's root must be a mapping, not a list");
         }
         let placeholder = NodeKind::List { items: Vec::new(), flow: false };
+        let is_value = self.open.last().is_some_and(|open| matches!(open.kind, NodeKind::Map { .. }));
         let node = self.node(placeholder, anchor, tag, span)?;
+        let before = self.text[..start].trim_end_matches([' ', '\t']);
+        if is_value
+            && matches!(kind, NodeKind::List { flow: false, .. })
+            && (before.ends_with('-') || !self.text[start..].starts_with('-'))
+        {
+            // The parser names a list in its key's column by what stands behind the first dash.
+            let node = &mut self.tree.nodes[node];
+            node.inner.start = comments::dash_before(self.text, start);
+            node.outer.start = node.outer.start.min(node.inner.start);
+        }
         self.open.push(Open { node, kind, key: None });
         Ok(())
     }
@@ -212,6 +223,13 @@ impl Builder<'_> {
         };
         let is_block = matches!(style, Style::Folded(_) | Style::Literal(_));
         let node = self.node(NodeKind::Scalar { value, style }, anchor, tag, span)?;
+        let blanks = self.text[place.end..].bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        let colon = place.end + blanks;
+        if absent && self.text[colon..].starts_with(':') {
+            // The parser names an absent value by the place before the colon.
+            let node = &mut self.tree.nodes[node];
+            (node.inner, node.outer) = (colon + 1..colon + 1, colon + 1..colon + 1);
+        }
         if is_block {
             self.blocks.push((node, self.column()));
         }

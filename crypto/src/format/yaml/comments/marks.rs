@@ -192,13 +192,12 @@ fn key_start(text: &str, offset: usize) -> usize {
 }
 
 /// Place of the dash whose item starts at `offset`, with nothing but blanks and comments between.
-fn dash_before(text: &str, offset: usize) -> usize {
+pub(in crate::format::yaml) fn dash_before(text: &str, offset: usize) -> usize {
     let mut end = offset;
     loop {
         let line_start = text[..end].rfind(['\n', '\r']).map_or(0, |found| found + 1);
         let line = &text[line_start..end];
-        let code = if end == offset { line } else { line.split(" #").next().unwrap_or(line) };
-        let code = code.trim_end();
+        let code = line.split(" #").next().unwrap_or(line).trim_end();
         if code.ends_with('-') {
             return line_start + code.len() - 1;
         }
