@@ -132,7 +132,7 @@ pub(crate) fn format(name: &Path, typed: &FormatArgs) -> Result<Format, CommandE
         None => Ok(None),
         Some(word) => Format::from_word(word).map(Some).ok_or_else(|| {
             CommandError::new(Kind::Read, format!("{flag} {word}: no format that this build knows"))
-                .hint("formats are `yaml`, `json`, `dotenv` and `binary`")
+                .hint("formats are `yaml`, `json`, `dotenv`, `ini` and `binary`")
         }),
     };
     let (input, output) =
@@ -140,7 +140,7 @@ pub(crate) fn format(name: &Path, typed: &FormatArgs) -> Result<Format, CommandE
     let named = || Format::from_file_name(&name.to_string_lossy());
     let format = input.or_else(named).ok_or_else(|| {
         CommandError::on(Kind::Read, name.display(), "its name does not tell its format")
-            .hint("say it with `--input-type`: `yaml`, `json` or `dotenv`, or `binary` to seal all of it as one value")
+            .hint("say it with `--input-type`: `yaml`, `json`, `dotenv` or `ini`, or `binary` to seal all of it as one value")
     })?;
     if output.is_some_and(|output| output != format) {
         return Err(CommandError::new(

@@ -4,7 +4,7 @@
 use crate::document::tree::{NodeKind, Style};
 use crate::document::{Document, Leaf, Site};
 use crate::error::ParseError;
-use crate::format::Format;
+use crate::format::{Format, is_ini_printable};
 use crate::value::ValueType;
 
 /// Integers up to this size are the same in every JSON reader.
@@ -22,6 +22,7 @@ pub(crate) fn check(
     check_line_separators(text, document, sealed)?;
     match document.format {
         Format::Json if !mac_only_encrypted => clear().try_for_each(|leaf| check_integer(text, leaf)),
+        Format::Ini => document.leaves.iter().try_for_each(|leaf| check_printing(text, leaf)),
         Format::Binary | Format::Dotenv | Format::Json => Ok(()),
         Format::Yaml => {
             let is_sealed = document.leaves.iter().zip(sealed).filter(|(_, sealed)| sealed.is_some());
@@ -69,6 +70,19 @@ fn check_integer(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
             Err(ParseError::at(text, site.inner.start, reason))
         }
         false => Ok(()),
+    }
+}
+
+/// What stock tools would print as another value than the one that they opened.
+fn check_printing(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
+    let Some(site) = leaf.site.as_ref().filter(|site| site.style != Style::Comment) else { return Ok(()) };
+    match leaf.value.as_text().is_some_and(is_ini_printable) {
+        true => Ok(()),
+        false => Err(ParseError::at(
+            text,
+            site.inner.start,
+            "other tools would print this value as another, for the quotes around it or a backslash at its end: change it",
+        )),
     }
 }
 

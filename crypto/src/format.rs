@@ -16,11 +16,13 @@ mod binary;
 mod delta;
 mod dotenv;
 mod flat;
+mod ini;
 mod json;
 mod yaml;
 
 pub(crate) use delta::{Edit, apply, delta};
 pub(crate) use flat::untyped;
+pub(crate) use ini::is_printable as is_ini_printable;
 pub(crate) use yaml::write::is_yaml_1_1_word;
 pub(crate) use yaml::{canonical_time, print_yaml};
 
@@ -31,6 +33,8 @@ pub enum Format {
     Binary,
     /// Lines of `KEY=value`, as stock tools read them.
     Dotenv,
+    /// Sections of `key = value`, as stock tools read them.
+    Ini,
     /// RFC 8259 JSON with an object at its root.
     Json,
     /// YAML as stock tools read it, with mappings at its roots.
@@ -42,6 +46,7 @@ impl Format {
     pub fn from_file_name(name: &str) -> Option<Self> {
         match name.rsplit_once('.').map(|(_, ending)| ending) {
             Some("env") => Some(Self::Dotenv),
+            Some("ini") => Some(Self::Ini),
             Some("json") => Some(Self::Json),
             Some("yaml" | "yml") => Some(Self::Yaml),
             _ => None,
@@ -59,6 +64,7 @@ impl Format {
         match word {
             "binary" => Some(Self::Binary),
             "dotenv" => Some(Self::Dotenv),
+            "ini" => Some(Self::Ini),
             "json" => Some(Self::Json),
             "yaml" => Some(Self::Yaml),
             _ => None,
@@ -70,6 +76,7 @@ impl Format {
         match self {
             Self::Binary => "binary",
             Self::Dotenv => "dotenv",
+            Self::Ini => "ini",
             Self::Json => "json",
             Self::Yaml => "yaml",
         }
@@ -79,6 +86,7 @@ impl Format {
         match self {
             Self::Binary => &binary::Binary,
             Self::Dotenv => &dotenv::Dotenv,
+            Self::Ini => &ini::Ini,
             Self::Json => &json::Json,
             Self::Yaml => &yaml::Yaml,
         }
@@ -91,7 +99,7 @@ impl Format {
 
     /// Whether a block can be written so that it reads back as it is.
     pub(crate) fn holds(self, block: &Map<String, Plain>) -> bool {
-        self != Self::Dotenv || flat::holds(block)
+        !matches!(self, Self::Dotenv | Self::Ini) || flat::holds(block)
     }
 
     /// The document's text for a file's `content`.

@@ -17,6 +17,7 @@ use crate::sealing::{self, Plan};
 const SAMPLE_YAML: &str = "# Replace this by your own keys and values.\nexample: value\n";
 const SAMPLE_JSON: &str = "{\n  \"example\": \"value\"\n}\n";
 const SAMPLE_DOTENV: &str = "# Replace this by your own keys and values.\nEXAMPLE=value\n";
+const SAMPLE_INI: &str = "; Replace this by your own keys and values.\n[example]\nkey = value\n";
 const SAMPLE_TEXT: &str = "Replace this by your own text.\n";
 
 /// Edit a sealed document in place, or make a new one.
@@ -81,6 +82,7 @@ fn create(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
         Format::Yaml => SAMPLE_YAML,
         Format::Json => SAMPLE_JSON,
         Format::Dotenv => SAMPLE_DOTENV,
+        Format::Ini => SAMPLE_INI,
         Format::Binary => SAMPLE_TEXT,
     };
     let name = args.file.display().to_string();

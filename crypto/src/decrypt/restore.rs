@@ -156,7 +156,7 @@ fn reads_as(file: &SealedFile, restored: &SecretText, values: &[Value]) -> bool 
         // JSON has one kind of number, and stock tools took every one for a float until 3.13.
         Format::Json => read.bytes() == opened.bytes() && is_number(read) == is_number(opened),
         // There is nothing but text, whatever its type was.
-        Format::Dotenv => read.as_text() == Some(&untyped(opened)),
+        Format::Dotenv | Format::Ini => read.as_text() == Some(&untyped(opened)),
         Format::Binary | Format::Yaml => read == opened,
     };
     loop {

@@ -291,7 +291,11 @@ fn dotenv_files_are_the_same_on_both_sides() {
 fn key_groups_and_the_mac_rule_come_back_from_flat_blocks() {
     let benches = [Bench::new(), Bench::new(), Bench::new()];
     let recipients: Vec<_> = benches.iter().map(|bench| bench.identity.recipient()).collect();
-    for (format, name, text) in [(Format::Dotenv, "groups.env", "A=x\nB_unencrypted=y\n")] {
+    let files = [
+        (Format::Dotenv, "groups.env", "A=x\nB_unencrypted=y\n"),
+        (Format::Ini, "groups.ini", "[s]\na             = x\nb_unencrypted = y\n"),
+    ];
+    for (format, name, text) in files {
         let groups = recipients.iter().map(|recipient| vec![recipient as &dyn Recipient]).collect();
         let options = EncryptOptions {
             groups: Groups { groups, threshold: Some(2) },
@@ -311,5 +315,189 @@ fn key_groups_and_the_mac_rule_come_back_from_flat_blocks() {
         for sops in Sops::all().unwrap() {
             assert_eq!(benches[0].sops(&sops, &["decrypt", "FILE"], name, &sealed).unwrap().stdout, text);
         }
+    }
+}
+
+const INI: &str = "\
+; head
+; of it
+top = zero
+[s]
+a = one
+b = \"two\" # behind
+e =
+region_unencrypted = eu
+[t]
+; above
+a = three
+[s]
+a = four
+; tail
+";
+
+#[test]
+fn a_sealed_ini_file_may_not_change() {
+    let identity = AgeIdentity::generate();
+    let sealed = seal(INI, Format::Ini, &identity).unwrap();
+    let (a, b) = (enc(&sealed, "\na = "), enc(&sealed, "\nb = "));
+    let opened = open(&sealed, Format::Ini, &identity).unwrap();
+    let path = TreePath::parse("[\"s\"][\"a\"]").unwrap();
+    let newer = set(&opened, &path, &"\"new\"".into(), &write_options()).unwrap().unwrap();
+    let foreign = seal(INI, Format::Ini, &AgeIdentity::generate()).unwrap();
+    let line = |text: &str, start: &str| {
+        text.lines().find(|line| line.starts_with(start)).unwrap_or_default().to_owned()
+    };
+    let last = sealed.rfind("\na = ").unwrap();
+    let fourth = enc(&sealed[last..], "\na = ");
+    let cases = vec![
+        ("values exchanged", sealed.replace(a, "@").replace(b, a).replace('@', b)),
+        ("values of two sections of one name exchanged", {
+            sealed.replace(a, "@").replace(fourth, a).replace('@', fourth)
+        }),
+        ("an older value", newer.replace(enc(&newer, "\na = "), a)),
+        ("a key renamed", sealed.replace("\nb = ", "\nbb = ")),
+        ("a section renamed", sealed.replace("[t]", "[tt]")),
+        ("a section removed", sealed.replace("[t]\n", "")),
+        ("an empty section added", sealed.replace("[t]\n", "[x]\n[t]\n")),
+        ("a section named DEFAULT", sealed.replacen("; ENC", "[DEFAULT]\n[x]\n; ENC", 1)),
+        ("an empty value added", sealed.replace("\nb = ", "\nx =\nb = ")),
+        ("an empty value removed", without_line(&sealed, "e =")),
+        ("a clear value changed", sealed.replace("= eu\n", "= us\n")),
+        ("a sealed value in the clear", sealed.replace(a, "one")),
+        ("a value behind the value", sealed.replace(b, &format!("{b} x"))),
+        ("a comment added", sealed.replace("e =\n", "; x\ne =\n")),
+        ("a comment removed", sealed.lines().skip(1).map(|line| format!("{line}\n")).collect()),
+        ("the last comment removed", {
+            let tail = sealed.rfind("; ENC").unwrap();
+            format!("{}{}", &sealed[..tail], &sealed[sealed.find("[sops]").unwrap()..])
+        }),
+        ("a comment in the clear", sealed.replace(enc(&sealed, "; "), "head\n; of it")),
+        ("a value commented out", sealed.replace("\nb = ", "\n;b = ")),
+        ("a selector", sealed.replace("suffix = _unencrypted", "suffix = b")),
+        ("the MAC rule", format!("{sealed}mac_only_encrypted = true\n")),
+        ("a threshold", format!("{sealed}shamir_threshold = 2\n")),
+        ("an unknown field", format!("{sealed}attention = x\n")),
+        ("a field in other letters", format!("{sealed}MAC = x\n")),
+        ("a field twice", format!("{sealed}version = 3.9.0\n")),
+        ("a second block", format!("{sealed}[sops]\nversion = 3.9.0\n")),
+        ("a gap in a list", sealed.replace("__list_0", "__list_1")),
+        ("a recipient added", {
+            let lines = foreign.lines().filter(|line| line.starts_with("age"));
+            lines.fold(sealed.clone(), |text, line| text + &line.replace("list_0", "list_1") + "\n")
+        }),
+        ("the time", sealed.replace("2026-01-02", "2036-01-02")),
+        ("the MAC removed", without_line(&sealed, "mac =")),
+        ("an older seal", newer.replace(&line(&newer, "lacre"), &line(&sealed, "lacre"))),
+        ("a foreign seal", sealed.replace(&line(&sealed, "lacre"), &line(&foreign, "lacre"))),
+    ];
+    refused(Format::Ini, &identity, &sealed, &cases);
+    misses_its_seal(Format::Ini, &identity, &sealed, "lacre =");
+    is_rewritten(Format::Ini, &identity, &sealed, b"[s]\r\na = `one;`\r\nx = new");
+    let free = [
+        sealed.replace("\nb = ", "\n\n  b: "),
+        sealed.replace('\n', "\r\n"),
+        sealed.replace(a, &format!("`{a}`")),
+        sealed.replace("; ENC", "# ENC"),
+    ];
+    for text in free {
+        assert_ne!(text, sealed);
+        assert!(open(&text, Format::Ini, &identity).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn what_ini_readers_would_lose_is_refused_with_its_place() {
+    let identity = AgeIdentity::generate();
+    let cases = [
+        ("", "line 1, column 1: there is no section"),
+        ("; only\n", "no section and no key"),
+        ("[s]\npw = p;q#r\n", "line 2, column 7: other readers take"),
+        ("[s]\npw = \"p ;q\"\n", "line 2, column 9"),
+        ("[s]\ncolor = #fff\n", "line 2, column 9"),
+        ("[s]\nk = 1\nx = y\nk = 2\n", "line 4, column 1: the key stands twice"),
+        ("[s]\nk = a \\\n  b\n", "line 2, column 5: a backslash"),
+        ("[s]\nk = `a` b\n", "line 2, column 8: other readers drop"),
+        ("[s]\nk = \"\"\"a\nb\n", "line 2, column 5: the value's quotes"),
+        ("[s]\nk\n", "line 2, column 1: a line is a comment, a section, or a key"),
+        ("[s]\n= v\n", "line 2, column 1: other readers give"),
+        ("[s]\n- = v\n", "line 2, column 1: other readers give"),
+        ("[s]\n`#k` = v\n", "line 2, column 1: other readers give"),
+        ("[s]\n`a` b = v\n", "line 2, column 1: after a quoted key"),
+        ("[s]\n\"a = v\n", "line 2, column 1: the key's quotes"),
+        ("[s] junk\nk = v\n", "line 1, column 4: other readers end"),
+        ("[s] ; c\nk = v\n", "line 1, column 4: other readers end"),
+        ("[s\nk = v\n", "line 1, column 1: the section's name"),
+        ("[]\nk = v\n", "line 1, column 1: a section needs a name"),
+        ("[s]\n; above\nk = v ; behind\n", "line 3, column 7: other readers make one comment"),
+        ("[s]\n;\n; c\nk = v\n", "line 2, column 1: stock tools crash"),
+        ("[s]\nk = '\"v\"'\n", "line 2, column 5: other tools would print"),
+        ("[s]\nk = `a\\`\n", "line 2, column 5: other tools would print"),
+        ("[s]\nk = v\r", "line 2, column 6"),
+        ("[s]\nk = v\n[sops]\n", "sops"),
+        ("[s]\nk_unencrypted = a\u{2028}b\nx = y\n", "line 2, column 18"),
+        ("[s]\nk_unencrypted = ENC[AES256_GCM,data:x]\nx = y\n", "line 2: `s.k_unencrypted`"),
+    ];
+    for (text, reason) in cases {
+        let error = seal(text, Format::Ini, &identity).expect_err(text);
+        assert!(error.contains(reason), "{text}: {error}");
+    }
+}
+
+#[test]
+fn set_writes_ini_values() {
+    let identity = AgeIdentity::generate();
+    let text = "g = 1\n[s]\na = 'x'\n\n[t]\nb = y";
+    let opened = open(&seal(text, Format::Ini, &identity).unwrap(), Format::Ini, &identity).unwrap();
+    let set =
+        |at: &str, json: &str| set(&opened, &TreePath::parse(at).unwrap(), &json.into(), &write_options());
+    let cases = [
+        ("[\"s\"][\"a\"]", "\"p;q\"", "g = 1\n[s]\na = `p;q`\n\n[t]\nb = y"),
+        ("[\"s\"][\"n\"]", "5", "g = 1\n[s]\na = 'x'\nn = 5\n\n[t]\nb = y"),
+        ("[\"DEFAULT\"][\"n\"]", "true", "g = 1\nn = true\n[s]\na = 'x'\n\n[t]\nb = y"),
+        ("[\"t\"][\"n\"]", "\"p\\nq\"", "g = 1\n[s]\na = 'x'\n\n[t]\nb = y\nn = `p\nq`\n"),
+        ("[\"u\"][\"n\"]", "\" v\"", "g = 1\n[s]\na = 'x'\n\n[t]\nb = y\n[u]\nn = \" v\"\n"),
+    ];
+    for (at, json, text) in cases {
+        let written = set(at, json).unwrap().unwrap();
+        assert_eq!(open(&written, Format::Ini, &identity).unwrap().plaintext().as_text(), Some(text), "{at}");
+    }
+    let refused = [
+        ("[\"s\"][\"a\"]", "[1]", "is text"),
+        ("[\"s\"][\"a\"]", "\"`\\\"\\\"\\\"'\"", "cannot hold"),
+        ("[\"s\"]", "\"v\"", "whole section"),
+        ("[\"n\"]", "\"v\"", "stands in a section"),
+        ("[\"n]\"][\"k\"]", "1", "cannot be a section"),
+        ("[\"s\"][\"k=\"]", "1", "cannot be a key"),
+        ("[\"s\"][\";k\"]", "1", "cannot be a key"),
+        ("[\"s\"][0]", "1", "position"),
+    ];
+    for (at, json, reason) in refused {
+        let error = set(at, json).unwrap_err().to_string();
+        assert!(error.contains(reason), "{at}: {error}");
+    }
+}
+
+/// Comments included, stock tools print the same for the text that we sealed and for one of their own.
+#[test]
+fn ini_files_are_the_same_on_both_sides() {
+    let bench = Bench::new();
+    for sops in Sops::all().unwrap() {
+        let ours = seal(INI, Format::Ini, &bench.identity).unwrap();
+        let opened = bench.sops(&sops, &["decrypt", "FILE"], "ours.ini", &ours).unwrap();
+        assert_eq!(opened.remarks, "", "{}", sops.version());
+        let arguments = ["encrypt", "--age", &bench.key.recipient, "FILE"];
+        let theirs = bench.sops(&sops, &arguments, "theirs.ini", INI).unwrap().stdout;
+        let stock = bench.sops(&sops, &["decrypt", "FILE"], "theirs.ini", &theirs).unwrap().stdout;
+        assert_eq!(opened.stdout, stock, "{}", sops.version());
+        for line in ["; head", "; of it", "; behind", "; above"] {
+            assert!(stock.lines().any(|found| found == line), "{line}: {stock}");
+        }
+        let opened = open(&theirs, Format::Ini, &bench.identity).unwrap();
+        assert_eq!(opened.plaintext().as_text().unwrap().trim_end(), stock.trim_end(), "{}", sops.version());
+        let set = ["set", "FILE", "[\"s\"][\"n\"]", "1.5"];
+        let theirs = bench.sops(&sops, &set, "set.ini", &ours).unwrap().file;
+        let opened = open(&theirs, Format::Ini, &bench.identity).unwrap();
+        assert_eq!(opened.verdict(), Verdict::NeverSealed, "{}", sops.version());
+        assert!(opened.plaintext().as_text().unwrap().contains("= 1.5\n"), "{theirs}");
     }
 }
