@@ -6,6 +6,7 @@
 use serde_json::Value as Plain;
 
 use crate::document::Document;
+use crate::format::Format;
 use crate::seal::{Bind, ObjectBind, Profile, Scope};
 use crate::selector::{Selector, SelectorKind};
 
@@ -41,9 +42,10 @@ impl ObjectError {
 
 /// The profile under which a document is sealed, by its `apiVersion` and `kind`.
 pub(crate) fn profile(document: &Document) -> Profile {
+    let is_manifest = matches!(document.format, Format::Json | Format::Yaml);
     let is_ours =
         document.text_at(&["apiVersion"]) == Some(API_VERSION) && document.text_at(&["kind"]) == Some(KIND);
-    if is_ours { Profile::Object } else { Profile::File }
+    if is_manifest && is_ours { Profile::Object } else { Profile::File }
 }
 
 /// The selector that objects have.

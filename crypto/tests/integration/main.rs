@@ -9,4 +9,5 @@ mod objects;
 mod recipients;
 mod support;
 mod tamper;
+mod vectors;
 mod writers;
