@@ -104,11 +104,16 @@ pub(crate) fn create(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<(), 
 
 /// Replaces what `input` was read from, unless it changed since. Plaintext tightens the file's mode.
 pub(crate) fn replace(input: &Input, bytes: &[u8], privacy: Privacy) -> Result<(), CommandError> {
-    let Some(path) = &input.path else {
-        return Err(CommandError::new(Kind::ConflictingFlags, "standard input cannot be changed in place")
-            .hint("name a file, or write to one with `--output FILE`"));
+    let refused = |what: &str| {
+        CommandError::new(Kind::ConflictingFlags, format!("{what} cannot be changed in place"))
+            .hint("name a file, or write to one with `--output FILE`")
     };
+    let Some(path) = &input.path else { return Err(refused("standard input")) };
     let place = Place::find(path).map_err(|error| write_error(path, &error))?;
+    // What is written into a pipe that was read to its end is lost.
+    if place.direct {
+        return Err(refused(&path.display().to_string()));
+    }
     let attributes = match (&place.metadata, privacy) {
         (Some(old), Privacy::Shared) => Attributes::kept(old),
         (Some(old), Privacy::OwnerAlone) => Attributes::kept(old).for_owner_alone(),

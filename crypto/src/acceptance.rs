@@ -26,7 +26,7 @@ pub(crate) fn check(
         Format::Binary | Format::Dotenv | Format::Json => Ok(()),
         Format::Yaml => {
             let is_sealed = document.leaves.iter().zip(sealed).filter(|(_, sealed)| sealed.is_some());
-            is_sealed.map(|(leaf, _)| leaf).try_for_each(|leaf| check_block_tag(text, leaf))?;
+            is_sealed.map(|(leaf, _)| leaf).try_for_each(|leaf| check_tag(text, leaf))?;
             clear().try_for_each(|leaf| check_escapes(text, leaf))?;
             check_keys(text, document)?;
             clear().try_for_each(|leaf| check_block(text, leaf))
@@ -45,14 +45,23 @@ fn check_line_separators(
         document.leaves.iter().zip(sealed).filter(|(_, sealed)| sealed.is_some()).map(|(leaf, _)| leaf);
     let sites = sealed.filter(is_covered).filter_map(|leaf| leaf.site.as_ref());
     let mut places: Vec<_> = sites.map(|site| site.outer.clone()).collect();
-    let separators =
-        text.char_indices().filter(|(_, next)| matches!(next, '\u{85}' | '\u{2028}' | '\u{2029}'));
+    let is_separator = |(offset, next): &(usize, char)| match next {
+        '\u{85}' | '\u{2028}' | '\u{2029}' => true,
+        '\u{feff}' => text[..*offset].ends_with(['\n', '\r']),
+        _ => false,
+    };
+    let separators = text.char_indices().filter(is_separator);
     places.sort_by_key(|place| place.start);
-    for (offset, _) in separators {
+    for (offset, character) in separators {
         let before = places.partition_point(|place| place.start <= offset);
         let covered = before.checked_sub(1).is_some_and(|index| places[index].contains(&offset));
         if !covered {
-            let reason = "a U+0085, U+2028 or U+2029 in the clear ends the line for other readers: write it as an escape";
+            let reason = match character {
+                '\u{feff}' => "a byte order mark at the start of a later line: remove it",
+                _ => {
+                    "a U+0085, U+2028 or U+2029 in the clear ends the line for other readers: write it as an escape"
+                }
+            };
             return Err(ParseError::at(text, offset, reason));
         }
     }
@@ -127,14 +136,17 @@ fn check_quoted(text: &str, start: usize, end: usize) -> Result<(), ParseError> 
     Ok(())
 }
 
-/// Stock readers would apply a core tag to the sealed text.
-fn check_block_tag(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
-    match &leaf.site {
-        Some(Site { core_tag: Some(tag), style: Style::Folded(_) | Style::Literal(_), .. }) => {
-            let reason = "a block scalar cannot be sealed with this tag: write the value in quotes";
+/// Stock readers would apply a core tag to the sealed text, so it is cut out, for which it must stand with its value.
+fn check_tag(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
+    let Some(Site { core_tag: Some(tag), style, inner, outer }) = &leaf.site else { return Ok(()) };
+    let is_block = matches!(style, Style::Folded(_) | Style::Literal(_));
+    match is_block || text[outer.start..inner.start].contains('#') {
+        true => {
+            let reason = "a value cannot be sealed with this tag before a block scalar or a comment: write it in \
+                          quotes behind the tag";
             Err(ParseError::at(text, tag.start, reason))
         }
-        _ => Ok(()),
+        false => Ok(()),
     }
 }
 

@@ -70,6 +70,17 @@ fn standard_input_can_be_named_as_a_file() {
 }
 
 #[test]
+fn a_stream_is_not_changed_in_place() {
+    let sandbox = sealed();
+    let mut command = sandbox.command(sandbox::lacre());
+    command.args(["decrypt", "--in-place", "--input-type", "yaml", "/dev/stdin"]);
+    let output = sandbox::with_input(command, sandbox.read("a.yaml").as_bytes());
+    assert!(!output.status.success());
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.starts_with("error: /dev/stdin cannot be changed in place"), "{told}");
+}
+
+#[test]
 fn what_is_not_text_is_refused_with_its_place() {
     let sandbox = Sandbox::new();
     fs::write(sandbox.work().join("a.yaml"), b"a: \xff\n").unwrap();

@@ -184,6 +184,8 @@ fn what_stock_tools_would_misread_is_refused_with_its_place() {
         ("a: x\nb_unencrypted: |\n  \ttab\n", Format::Yaml, "tab"),
         ("a: x\nb_unencrypted: >\n\n  \ttab\n", Format::Yaml, "tab"),
         ("a: !!binary |\n  aGk=\n", Format::Yaml, "line 1, column 4"),
+        ("a: !!int # c\n  5\n", Format::Yaml, "line 1, column 4"),
+        ("\n\u{feff}a: x\nb: y\n", Format::Yaml, "line 2, column 1"),
         ("a: *nowhere\n", Format::Yaml, ""),
         ("a: [x\n", Format::Yaml, ""),
         ("a: \"x\n", Format::Yaml, ""),

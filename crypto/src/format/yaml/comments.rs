@@ -201,7 +201,10 @@ impl<'a> OwnLines<'a> {
 
     fn last(mut self, latest: usize) {
         let next = self.gap.next;
-        if next.is_none_or(|next| self.gap.lines.line(next.start) > latest + 1) {
+        // The `sops` key will stand on a line of its own.
+        let lines = self.gap.lines;
+        let begun = |next: &Mark| usize::from(next.kind == Kind::End && lines.column(next.start) > 0);
+        if next.is_none_or(|next| lines.line(next.start) + begun(next) > latest + 1) {
             self.blank();
         }
         let Some(group) = self.group.take() else { return };

@@ -22,7 +22,7 @@ pub(super) fn sealed(text: &str, site: &Site, enc: &str, one_line: bool) -> Repl
             format!("{enc}{}", if ended { block::line_break(text, &found.header) } else { "" })
         }
     };
-    Replacement { place: site.outer.clone(), text: format!("{}{written}", properties(text, site)) }
+    in_place(text, site, &written)
 }
 
 /// What a site becomes with `value` in its default spelling.
@@ -41,22 +41,23 @@ pub(super) fn opened(text: &str, site: &Site, value: &Value) -> Replacement {
             _ => scalar(value, true, true),
         },
     };
-    Replacement { place: site.outer.clone(), text: format!("{}{written}", properties(text, site)) }
+    in_place(text, site, &written)
 }
 
-/// Anchor and tag as they stand before the scalar, without a core tag.
-fn properties(text: &str, site: &Site) -> String {
-    if site.style == Style::Comment {
-        return String::new();
-    }
-    let all = &text[site.outer.start..site.inner.start.max(site.outer.start)];
-    match &site.core_tag {
-        None => all.to_owned(),
+/// The scalar replaced with its properties, of which a core tag is cut out; alone where a comment stands between.
+fn in_place(text: &str, site: &Site, written: &str) -> Replacement {
+    let properties = &text[site.outer.start..site.inner.start.max(site.outer.start)];
+    let kept = match &site.core_tag {
+        _ if properties.contains('#') || site.style == Style::Comment => {
+            return Replacement { place: site.inner.clone(), text: written.to_owned() };
+        }
+        None => properties.to_owned(),
         Some(tag) => {
             let after = text[tag.end..site.inner.start].trim_start();
             format!("{}{after}", &text[site.outer.start..tag.start])
         }
-    }
+    };
+    Replacement { place: site.outer.clone(), text: format!("{kept}{written}") }
 }
 
 /// `value` on one line: without quotes when it reads back as the same value so, unless `quoted`.
