@@ -1,15 +1,17 @@
 //! Where a document goes once it is made: back into its file, to another file, or to standard output.
 
+use lacre_crypto::secret::Plaintext;
+
 use crate::args::TargetArgs;
 use crate::error::CommandError;
 use crate::files::{self, Input, Privacy};
 use crate::output::Output;
 
 /// Delivers sealed text.
-pub(crate) fn sealed(
+pub(crate) fn sealed<Content: Plaintext>(
     text: &str,
     target: &TargetArgs,
-    input: &Input,
+    input: &Input<Content>,
     output: Output,
 ) -> Result<(), CommandError> {
     match &target.output {

@@ -82,7 +82,7 @@ impl Buffer {
 
     /// What stands in the buffer now.
     pub(crate) fn text(&self) -> Result<SecretText, CommandError> {
-        Ok(files::read(Some(&self.file), None)?.text)
+        Ok(files::read(Some(&self.file), None)?.content)
     }
 
     /// Ends with the signal's error when one has come.

@@ -13,6 +13,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use lacre_crypto::secret::Plaintext;
 use lacre_crypto::{SecretBytes, SecretText};
 use rustix::fs::{Gid, Uid, XattrFlags};
 
@@ -27,15 +28,28 @@ const LINKS_MAX: usize = 40;
 
 const OWNER_ALONE: u32 = 0o600;
 
-/// A file or stream that was read.
+/// A file or stream that was read: text, or bytes of any kind.
 #[derive(Debug)]
-pub(crate) struct Input {
+pub(crate) struct Input<Content = SecretText> {
     /// What it is called in messages, and what decides its format and rule.
     pub(crate) name: PathBuf,
     /// Where it can be replaced; standard input cannot.
     pub(crate) path: Option<PathBuf>,
     /// What stood in it.
-    pub(crate) text: SecretText,
+    pub(crate) content: Content,
+}
+
+impl Input<SecretBytes> {
+    /// The same as text.
+    pub(crate) fn into_text(self) -> Result<Input, CommandError> {
+        let place = self.path.as_ref().map_or("standard input".into(), |path| path.display().to_string());
+        let content = self.content.into_text().map_err(|bytes| {
+            let valid =
+                std::str::from_utf8(bytes.expose_secret()).map_or_else(|error| error.valid_up_to(), str::len);
+            CommandError::on(Kind::Read, place, format!("not UTF-8 text at byte {}", valid + 1))
+        })?;
+        Ok(Input { name: self.name, path: self.path, content })
+    }
 }
 
 /// Whether a file is for everyone who may read the folder, or for its owner alone.
@@ -47,16 +61,22 @@ pub(crate) enum Privacy {
     Shared,
 }
 
-/// Reads `path`, or standard input when it is absent or `-`.
+/// Reads the text in `path`, or on standard input when it is absent or `-`.
 pub(crate) fn read(path: Option<&Path>, named: Option<&Path>) -> Result<Input, CommandError> {
+    read_any(path, named)?.into_text()
+}
+
+/// As [`read`], whatever the bytes are.
+pub(crate) fn read_any(
+    path: Option<&Path>,
+    named: Option<&Path>,
+) -> Result<Input<SecretBytes>, CommandError> {
     let path = path.filter(|path| *path != Path::new("-"));
     let Some(path) = path else {
         return read_stdin(named);
     };
-    let bytes = read_bytes(path)?;
-    let name = named.unwrap_or(path).to_owned();
-    let text = as_text(bytes, &path.display().to_string())?;
-    Ok(Input { name, path: Some(path.to_owned()), text })
+    let content = read_bytes(path)?;
+    Ok(Input { name: named.unwrap_or(path).to_owned(), path: Some(path.to_owned()), content })
 }
 
 /// Reads a file's bytes, up to [`FILE_BYTES_MAX`].
@@ -103,7 +123,11 @@ pub(crate) fn create(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<(), 
 }
 
 /// Replaces what `input` was read from, unless it changed since. Plaintext tightens the file's mode.
-pub(crate) fn replace(input: &Input, bytes: &[u8], privacy: Privacy) -> Result<(), CommandError> {
+pub(crate) fn replace<Content: Plaintext>(
+    input: &Input<Content>,
+    bytes: &[u8],
+    privacy: Privacy,
+) -> Result<(), CommandError> {
     let refused = |what: &str| {
         CommandError::new(Kind::ConflictingFlags, format!("{what} cannot be changed in place"))
             .hint("name a file, or write to one with `--output FILE`")
@@ -119,7 +143,7 @@ pub(crate) fn replace(input: &Input, bytes: &[u8], privacy: Privacy) -> Result<(
         (Some(old), Privacy::OwnerAlone) => Attributes::kept(old).for_owner_alone(),
         (None, _) => return Err(changed_meanwhile(path)),
     };
-    match place.put(bytes, &attributes, Existing::Expect(input.text.expose_secret().as_bytes())) {
+    match place.put(bytes, &attributes, Existing::Expect(input.content.expose_bytes())) {
         Err(error) if error.kind() == io::ErrorKind::StaleNetworkFileHandle => Err(changed_meanwhile(path)),
         result => result.map_err(|error| write_error(path, &error)),
     }
@@ -307,24 +331,15 @@ fn same_content(path: &Path, expected: &[u8]) -> bool {
     read.is_ok_and(|bytes| bytes.expose_secret() == expected)
 }
 
-fn read_stdin(named: Option<&Path>) -> Result<Input, CommandError> {
+fn read_stdin(named: Option<&Path>) -> Result<Input<SecretBytes>, CommandError> {
     if output::stdin_is_terminal() {
         return Err(CommandError::new(Kind::NoFile, "no file given, and standard input is a terminal")
             .hint("name a file, or pipe one in and name it with `--filename-override NAME`"));
     }
-    let bytes = read_bounded(io::stdin().lock(), FILE_BYTES_MAX)
+    let content = read_bounded(io::stdin().lock(), FILE_BYTES_MAX)
         .map_err(|error| CommandError::on(Kind::Read, "standard input", plain_words(&error)))?;
-    let text = as_text(bytes, "standard input")?;
     let name = named.unwrap_or(Path::new("standard input")).to_owned();
-    Ok(Input { name, path: None, text })
-}
-
-fn as_text(bytes: SecretBytes, name: &str) -> Result<SecretText, CommandError> {
-    bytes.into_text().map_err(|bytes| {
-        let valid =
-            std::str::from_utf8(bytes.expose_secret()).map_or_else(|error| error.valid_up_to(), str::len);
-        CommandError::on(Kind::Read, name, format!("not UTF-8 text at byte {}", valid + 1))
-    })
+    Ok(Input { name, path: None, content })
 }
 
 fn write_error(path: &Path, error: &io::Error) -> CommandError {

@@ -25,7 +25,7 @@ pub(crate) fn open(
     output: Output,
 ) -> Result<OpenFile, CommandError> {
     let name = input.name.display().to_string();
-    let sealed = SealedFile::read(input.text.expose_secret(), format)
+    let sealed = SealedFile::read(input.content.expose_secret(), format)
         .map_err(|error| CommandError::opening(&name, error))?;
     let keyring = Keyring::gather(&recipients(&sealed));
     let key = sealed.unwrap_key(&keyring.as_refs()).map_err(|error| keyring.explain(&name, &error))?;

@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lacre_crypto::Format;
+use lacre_crypto::secret::Plaintext;
 
 use super::Context;
 use crate::args::{FormatArgs, KeyArgs, SelectorArgs, TargetArgs};
+use crate::delivery;
 use crate::error::{CommandError, Kind};
+use crate::files::{self, Input};
 use crate::sealing::{self, Plan};
-use crate::{delivery, files};
 
 /// Seal the values of a document; keys, comments and layout stay readable.
 ///
@@ -32,14 +35,27 @@ pub(crate) struct EncryptArgs {
 }
 
 pub(crate) fn run(args: &EncryptArgs, context: &Context) -> Result<(), CommandError> {
-    let input = files::read(args.file.as_deref(), args.format.filename_override.as_deref())?;
-    if input.text.expose_secret().trim().is_empty() {
+    let input = files::read_any(args.file.as_deref(), args.format.filename_override.as_deref())?;
+    let format = sealing::format(&input.name, &args.format)?;
+    if format == Format::Binary {
+        return seal(&input, format, args, context);
+    }
+    let input = input.into_text()?;
+    if input.content.expose_secret().trim().is_empty() {
         return Err(CommandError::on(Kind::NoDocument, input.name.display(), "is empty"));
     }
-    let format = sealing::format(&input.name, &args.format)?;
+    seal(&input, format, args, context)
+}
+
+fn seal<Content: Plaintext>(
+    input: &Input<Content>,
+    format: Format,
+    args: &EncryptArgs,
+    context: &Context,
+) -> Result<(), CommandError> {
     let plan = Plan::new(&input.name, &args.keys, &args.selectors, context)?;
     let ready = plan.ready()?;
-    let sealed = lacre_crypto::encrypt(&input.text, format, &plan.options(&ready))
+    let sealed = lacre_crypto::encrypt(&input.content, format, &plan.options(&ready))
         .map_err(|error| CommandError::writing(&input.name.display().to_string(), error))?;
-    delivery::sealed(&sealed, &args.target, &input, context.output)
+    delivery::sealed(&sealed, &args.target, input, context.output)
 }

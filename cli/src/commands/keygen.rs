@@ -65,7 +65,7 @@ pub(super) fn make(path: &Path) -> Result<String, CommandError> {
 
 /// The recipient of the first identity in `path`.
 pub(super) fn recipient_in(path: &Path) -> Result<String, CommandError> {
-    let text = files::read(Some(path), None)?.text;
+    let text = files::read(Some(path), None)?.content;
     let identities =
         read_identities(&text).map_err(|error| CommandError::on(Kind::Read, path.display(), error))?;
     let first = identities.first().map(|identity| identity.recipient().to_string());

@@ -72,9 +72,9 @@ pub(crate) fn run(args: &SetArgs, context: &Context) -> Result<(), CommandError>
 /// The value to set, checked to be JSON. The text never appears in an error.
 fn value(args: &SetArgs) -> Result<SecretText, CommandError> {
     let text = match &args.value {
-        Some(path) if args.value_file => files::read(Some(Path::new(path)), None)?.text,
+        Some(path) if args.value_file => files::read(Some(Path::new(path)), None)?.content,
         Some(value) => SecretText::new(value.clone()),
-        None => files::read(None, None)?.text,
+        None => files::read(None, None)?.content,
     };
     serde_json::from_str::<serde::de::IgnoredAny>(text.expose_secret()).map_err(|error| {
         let place = format!("line {}, column {}", error.line(), error.column());

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &TextconvArgs, context: &Context) -> Result<(), CommandE
         Err(error) => return context.output.text(&format!("# lacre: {}\n", error.cause)),
     };
     let Some(format) = sealed_format(&input) else {
-        return context.output.secret(input.text.expose_secret().as_bytes());
+        return context.output.secret(input.content.expose_secret().as_bytes());
     };
     match opening::open(&input, format, Leniency::default(), Output::default()) {
         Ok(open) => context.output.secret(open.plaintext().expose_secret()),
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &TextconvArgs, context: &Context) -> Result<(), CommandE
             let reason = error.cause.to_string();
             let reason = reason.lines().next().unwrap_or_default();
             context.output.text(&format!("# lacre: shown sealed: {reason}\n"))?;
-            context.output.secret(input.text.expose_secret().as_bytes())
+            context.output.secret(input.content.expose_secret().as_bytes())
         }
     }
 }
@@ -48,5 +48,5 @@ pub(crate) fn run(args: &TextconvArgs, context: &Context) -> Result<(), CommandE
 /// The format of `input` if it is a sealed document at all.
 fn sealed_format(input: &Input) -> Option<Format> {
     let format = Format::from_file_name(&input.name.to_string_lossy())?;
-    SealedFile::read(input.text.expose_secret(), format).ok().map(|_| format)
+    SealedFile::read(input.content.expose_secret(), format).ok().map(|_| format)
 }

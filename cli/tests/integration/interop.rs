@@ -153,3 +153,24 @@ fn services_that_do_not_answer_are_told_with_what_they_said() {
         assert!(errors.contains(&expected), "`{expected}` is not in\n{errors}");
     }
 }
+
+/// A file of any bytes goes there and back, in place too, and stock sops opens it.
+#[test]
+fn bytes_of_any_kind() {
+    let sandbox = Sandbox::new();
+    let bytes: Vec<u8> = (0..=255).chain([0, 13, 10, 255]).collect();
+    let path = sandbox.work().join("store.p12");
+    std::fs::write(&path, &bytes).unwrap();
+    let recipient = sandbox::recipient("ops");
+    sandbox.lacre_ok(&["encrypt", "--input-type", "binary", "--in-place", "--age", &recipient, "store.p12"]);
+    for sops in Sops::all().unwrap() {
+        let tool = sops.tool().env("SOPS_AGE_KEY_FILE", sandbox::key_file("ops")).dir(sandbox.work());
+        assert_eq!(tool.args(["decrypt", "store.p12"]).run().unwrap().success().unwrap(), bytes);
+    }
+    let opened = sandbox.lacre(&["decrypt", "--input-type", "binary", "store.p12"]);
+    assert_eq!(opened.stdout, bytes, "{}", String::from_utf8_lossy(&opened.stderr));
+    sandbox.lacre_ok(&["decrypt", "--input-type", "binary", "--in-place", "store.p12"]);
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    let refused = sandbox.lacre(&["encrypt", "--input-type", "yaml", "--age", &recipient, "store.p12"]);
+    assert_eq!(refused.status.code(), Some(2));
+}

@@ -82,7 +82,7 @@ pub(crate) fn run(args: &SealArgs, context: &Context) -> Result<(), CommandError
         write: WriteOptions { now: Timestamp::now(), seal: true, allow_plaintext: false },
     };
     let format = Format::from_file_name(&manifest.name.to_string_lossy()).unwrap_or(Format::Yaml);
-    let sealed = lacre_crypto::object::seal_manifest(&manifest.text, format, options)
+    let sealed = lacre_crypto::object::seal_manifest(&manifest.content, format, options)
         .map_err(|error| CommandError::writing(&manifest.name.display().to_string(), error))?;
     match &args.output {
         Some(path) => files::write(path, sealed.as_bytes(), Privacy::Shared),
@@ -124,7 +124,7 @@ fn recipients(args: &SealArgs, input: &Path, context: &Context) -> Result<ReadyG
 
 /// The age recipients in a ConfigMap that a controller published.
 fn published(path: &Path) -> Result<Vec<RecipientId>, CommandError> {
-    let text = files::read(Some(path), None)?.text;
+    let text = files::read(Some(path), None)?.content;
     let object: yaml_serde::Value = yaml_serde::from_str(text.expose_secret())
         .map_err(|error| CommandError::on(Kind::Read, path.display(), error))?;
     if object.get("kind").and_then(yaml_serde::Value::as_str) != Some("ConfigMap") {
