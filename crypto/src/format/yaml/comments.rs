@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use crate::document::tree::{Comment, Tree};
+use crate::document::tree::{Comment, NodeId, NodeKind, Tree};
 use crate::format::yaml::comments::marks::{Kind, Lines, Mark, Marks, Owner, entries};
 use crate::secret::SecretText;
 
@@ -80,6 +80,10 @@ struct Group {
 impl Gap<'_> {
     fn attach(&self, places: &[Range<usize>]) -> Vec<Comment> {
         let mut owners = vec![None; places.len()];
+        if let Some(absent) = self.prior.filter(|prior| prior.kind == Kind::AbsentItem) {
+            owners.fill(Some((absent.container, absent.slot)));
+            return self.comments(places, owners);
+        }
         let line = self.lines.line(places[0].start);
         let beside = self.prior.filter(|prior| {
             places[0].start < prior.end || self.lines.line(prior.end.max(prior.start + 1) - 1) == line
@@ -88,6 +92,10 @@ impl Gap<'_> {
             owners[0] = Some(self.beside(prior, places[0].start));
         }
         OwnLines::new(self, &mut owners).all(places, usize::from(beside.is_some()));
+        self.comments(places, owners)
+    }
+
+    fn comments(&self, places: &[Range<usize>], owners: Vec<Option<Owner>>) -> Vec<Comment> {
         let comment = |(place, owner): (&Range<usize>, Option<Owner>)| Comment {
             place: place.clone(),
             text: SecretText::from(&self.text[place.start + 1..place.end]),
@@ -102,8 +110,24 @@ impl Gap<'_> {
         let between = self.text.get(prior.end..comment).unwrap_or_default();
         match (prior.kind, self.next) {
             (Kind::Key, Some(next)) if between.contains(['&', '!']) => (next.container, next.slot),
-            (Kind::FlowEnd(flow), _) => (flow, 0),
+            (Kind::FlowEnd(flow), _) => (self.without_pair(flow), 0),
             _ => (prior.container, prior.slot),
+        }
+    }
+
+    /// The collection whose bracket ends `flow`: of a pair without braces, the collection in it.
+    fn without_pair(&self, flow: NodeId) -> NodeId {
+        match &self.tree.nodes[flow].kind {
+            NodeKind::Map { entries, .. }
+                if !self.text[self.tree.nodes[flow].inner.start..].starts_with('{') =>
+            {
+                let value = entries.last().map(|entry| entry.value);
+                let is_flow = |value: &NodeId| {
+                    matches!(self.tree.nodes[*value].kind, NodeKind::Map { .. } | NodeKind::List { .. })
+                };
+                value.filter(is_flow).unwrap_or(flow)
+            }
+            _ => flow,
         }
     }
 

@@ -34,6 +34,8 @@ impl Lines {
 /// What a mark stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
+    /// The dash of a list's last item when nothing stands behind it: to others, part of what follows.
+    AbsentItem,
     /// The end of a document, where its `sops` key will stand.
     End,
     /// The closing bracket or brace of a collection.
@@ -86,7 +88,13 @@ impl Marks<'_> {
     pub(super) fn of(text: &str, lines: &Lines, tree: &Tree, root: NodeId, end: usize) -> Vec<Mark> {
         let mut marks = Marks { text, lines, tree, marks: Vec::new(), open: Vec::new() };
         marks.document(root, end);
-        marks.marks
+        let mut marks = marks.marks;
+        for next in (1..marks.len()).rev() {
+            if marks[next - 1].kind == Kind::AbsentItem {
+                (marks[next - 1].container, marks[next - 1].slot) = (marks[next].container, marks[next].slot);
+            }
+        }
+        marks
     }
 
     fn document(&mut self, root: NodeId, end: usize) {
@@ -111,7 +119,7 @@ impl Marks<'_> {
         let node = &self.tree.nodes[id];
         match &node.kind {
             NodeKind::Alias { .. } | NodeKind::Scalar { .. } => {
-                if !node.outer.is_empty() {
+                if !node.inner.is_empty() {
                     self.mark(Kind::Value, node.outer.clone(), outer);
                 }
             }
@@ -131,7 +139,9 @@ impl Marks<'_> {
                     if !flow {
                         let dash = dash_before(self.text, self.tree.nodes[*item].outer.start);
                         self.at_entry(*flow, slot, dash);
-                        self.mark(Kind::Item, dash..dash + 1, (id, slot));
+                        let is_absent = slot + 1 == items.len() && self.tree.nodes[*item].inner.is_empty();
+                        let kind = if is_absent { Kind::AbsentItem } else { Kind::Item };
+                        self.mark(kind, dash..dash + 1, (id, slot));
                     }
                     self.node(*item, (id, slot));
                 }
