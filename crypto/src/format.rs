@@ -2,6 +2,7 @@
 //!
 //! [`Syntax`] is the one trait of a format. Nothing outside this module and its folder knows a format.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use serde_json::{Map, Value as Plain};
@@ -153,6 +154,9 @@ pub(crate) struct Replacement {
 pub(crate) trait Syntax: Sync {
     /// Takes `text` apart.
     fn read(&self, text: &str) -> Result<Tree, ParseError>;
+
+    /// Gives each comment the container that it will have once the aliases `written_out` are.
+    fn attach_comments(&self, _text: &str, _tree: &mut Tree, _written_out: &HashSet<NodeId>) {}
 
     /// What puts the sealed text `enc` at a site in the style that is there; on one line where `one_line` says so.
     fn sealed(&self, text: &str, site: &Site, enc: &str, one_line: bool) -> Replacement;

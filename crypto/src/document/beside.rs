@@ -1,10 +1,10 @@
-//! Comments beside an alias whose content will be written out. In the sealed text they stand beside a closing bracket
-//! or brace, and belong to what it closes.
+//! Comments beside and before an alias whose content will be written out. In the sealed text they stand at a bracket
+//! or brace, and belong to what it encloses.
 
 use std::collections::HashSet;
 
 use crate::document::Document;
-use crate::document::tree::{NodeId, NodeKind, Tree};
+use crate::document::tree::{NodeId, NodeKind};
 use crate::error::ParseError;
 use crate::format::Format;
 use crate::selector::Selector;
@@ -22,24 +22,12 @@ impl Document {
         let selected = selector.select(&document, &|_| None);
         let is_sealed = |index: usize| selected[index] && document.leaves[index].value.is_sealable();
         let written_out = document.aliases.iter().filter(|alias| alias.leaves.clone().any(is_sealed));
-        let written_out: HashSet<NodeId> = written_out.map(|alias| alias.node).collect();
+        let is_collection =
+            |node: &NodeId| !matches!(document.tree.resolved(*node).kind, NodeKind::Scalar { .. });
+        let written_out: HashSet<NodeId> =
+            written_out.map(|alias| alias.node).filter(is_collection).collect();
         let Self { mut tree, .. } = document;
-        move_inside(text, &mut tree, &written_out);
+        format.syntax().attach_comments(text, &mut tree, &written_out);
         Self::of_tree(text, format, tree)
-    }
-}
-
-/// Gives the comments beside `aliases` of mappings and lists to these aliases.
-fn move_inside(text: &str, tree: &mut Tree, aliases: &HashSet<NodeId>) {
-    let is_collection = |node: &NodeId| !matches!(tree.resolved(*node).kind, NodeKind::Scalar { .. });
-    let end = |node: NodeId| (tree.nodes[node].outer.end, node);
-    let mut ends: Vec<_> = aliases.iter().copied().filter(is_collection).map(end).collect();
-    ends.sort_unstable();
-    for comment in &mut tree.comments {
-        let before = ends.partition_point(|(end, _)| *end <= comment.place.start);
-        let Some((end, alias)) = before.checked_sub(1).map(|index| ends[index]) else { continue };
-        if text[end..comment.place.start].bytes().all(|byte| matches!(byte, b' ' | b'\t' | b',')) {
-            (comment.container, comment.slot) = (Some(alias), 0);
-        }
     }
 }

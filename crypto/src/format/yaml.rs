@@ -1,5 +1,6 @@
 //! YAML as stock tools read it.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use serde_json::Value as Plain;
@@ -43,6 +44,11 @@ pub(super) struct Yaml;
 impl Syntax for Yaml {
     fn read(&self, text: &str) -> Result<Tree, ParseError> {
         read::read(text)
+    }
+
+    fn attach_comments(&self, text: &str, tree: &mut Tree, written_out: &HashSet<NodeId>) {
+        let places: Vec<_> = tree.comments.iter().map(|comment| comment.place.clone()).collect();
+        comments::attach(text, tree, &places, written_out);
     }
 
     fn sealed(&self, text: &str, site: &Site, enc: &str, one_line: bool) -> Replacement {

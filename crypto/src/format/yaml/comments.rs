@@ -6,6 +6,7 @@
 //! further out, or a blank line follows at once: then it belongs to what came before. The text is read as it will
 //! be sealed, with the `sops` key after its last line.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::document::tree::{Comment, NodeId, NodeKind, Tree};
@@ -16,8 +17,9 @@ mod marks;
 
 pub(super) use marks::dash_before;
 
-/// Finds the container of each of `places` and puts the comments into the tree.
-pub(super) fn attach(text: &str, tree: &mut Tree, places: &[Range<usize>]) {
+/// Finds the container of each of `places` and puts the comments into the tree. The aliases `written_out` count as
+/// the collections in brackets that will stand in their places.
+pub(super) fn attach(text: &str, tree: &mut Tree, places: &[Range<usize>], written_out: &HashSet<NodeId>) {
     if places.is_empty() {
         return;
     }
@@ -31,8 +33,9 @@ pub(super) fn attach(text: &str, tree: &mut Tree, places: &[Range<usize>]) {
         rest = after;
         match part.root {
             Some(root) => {
-                let marks = Marks::of(text, &lines, tree, root, part.end);
-                comments.extend(by_gaps(text, &lines, tree, &marks, own));
+                let marks = Marks::of(text, &lines, tree, written_out, root, part.end);
+                let gap = Gap { text, lines: &lines, tree, written_out, prior: None, next: None };
+                comments.extend(by_gaps(&gap, &marks, own));
             }
             // The `sops` key will make it a mapping, with nothing else in it.
             None => comments.extend(own.iter().map(|place| Comment {
@@ -47,7 +50,7 @@ pub(super) fn attach(text: &str, tree: &mut Tree, places: &[Range<usize>]) {
 }
 
 /// The comments of one document, gap by gap.
-fn by_gaps(text: &str, lines: &Lines, tree: &Tree, marks: &[Mark], places: &[Range<usize>]) -> Vec<Comment> {
+fn by_gaps<'a>(empty: &Gap<'a>, marks: &'a [Mark], places: &[Range<usize>]) -> Vec<Comment> {
     let mut comments = Vec::new();
     let mut rest = places;
     while let Some(first) = rest.first() {
@@ -55,7 +58,7 @@ fn by_gaps(text: &str, lines: &Lines, tree: &Tree, marks: &[Mark], places: &[Ran
         let limit = marks.get(next).map_or(usize::MAX, |mark| mark.start);
         let (gap, after) = rest.split_at(rest.partition_point(|place| place.start < limit));
         let prior = next.checked_sub(1).map(|prior| &marks[prior]);
-        comments.extend(Gap { text, lines, tree, prior, next: marks.get(next) }.attach(gap));
+        comments.extend(Gap { prior, next: marks.get(next), ..*empty }.attach(gap));
         rest = after;
     }
     comments
@@ -66,6 +69,7 @@ struct Gap<'a> {
     text: &'a str,
     lines: &'a Lines,
     tree: &'a Tree,
+    written_out: &'a HashSet<NodeId>,
     prior: Option<&'a Mark>,
     next: Option<&'a Mark>,
 }
@@ -122,8 +126,10 @@ impl Gap<'_> {
                 if !self.text[self.tree.nodes[flow].inner.start..].starts_with('{') =>
             {
                 let value = entries.last().map(|entry| entry.value);
-                let is_flow = |value: &NodeId| {
-                    matches!(self.tree.nodes[*value].kind, NodeKind::Map { .. } | NodeKind::List { .. })
+                let is_flow = |value: &NodeId| match self.tree.nodes[*value].kind {
+                    NodeKind::Alias { .. } => self.written_out.contains(value),
+                    NodeKind::List { .. } | NodeKind::Map { .. } => true,
+                    NodeKind::Scalar { .. } => false,
                 };
                 value.filter(is_flow).unwrap_or(flow)
             }

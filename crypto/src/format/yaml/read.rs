@@ -345,7 +345,7 @@ impl Builder<'_> {
         if self.tree.documents.iter().all(|part| part.root.is_none()) {
             return self.refuse(0, "there is nothing but empty documents in this text");
         }
-        comments::attach(self.text, &mut self.tree, &self.comments);
+        comments::attach(self.text, &mut self.tree, &self.comments, &HashSet::new());
         Ok(self.tree)
     }
 

@@ -1,5 +1,6 @@
 //! The places in a YAML text that comments can belong to.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::document::tree::{NodeId, NodeKind, Tree};
@@ -79,14 +80,22 @@ pub(super) struct Marks<'a> {
     text: &'a str,
     lines: &'a Lines,
     tree: &'a Tree,
+    written_out: &'a HashSet<NodeId>,
     marks: Vec<Mark>,
     open: Vec<Level>,
 }
 
 impl Marks<'_> {
     /// The marks of one document.
-    pub(super) fn of(text: &str, lines: &Lines, tree: &Tree, root: NodeId, end: usize) -> Vec<Mark> {
-        let mut marks = Marks { text, lines, tree, marks: Vec::new(), open: Vec::new() };
+    pub(super) fn of(
+        text: &str,
+        lines: &Lines,
+        tree: &Tree,
+        written_out: &HashSet<NodeId>,
+        root: NodeId,
+        end: usize,
+    ) -> Vec<Mark> {
+        let mut marks = Marks { text, lines, tree, written_out, marks: Vec::new(), open: Vec::new() };
         marks.document(root, end);
         let mut marks = marks.marks;
         for next in (1..marks.len()).rev() {
@@ -118,6 +127,10 @@ impl Marks<'_> {
     fn node(&mut self, id: NodeId, outer: (NodeId, usize)) {
         let node = &self.tree.nodes[id];
         match &node.kind {
+            NodeKind::Alias { .. } if self.written_out.contains(&id) => {
+                self.enter(id, true, outer, false);
+                self.leave(id, true, outer);
+            }
             NodeKind::Alias { .. } | NodeKind::Scalar { .. } => {
                 if !node.inner.is_empty() {
                     self.mark(Kind::Value, node.outer.clone(), outer);
