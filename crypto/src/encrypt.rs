@@ -282,10 +282,8 @@ impl Sealing<'_> {
         let unverified = |reason: String| EncryptError::Unverified(reason);
         let file = SealedFile::read(&written, self.document.format)
             .map_err(|error| unverified(error.to_string()))?;
-        let key = DataKey::from_unwrapped(&self.key.to_secret_bytes());
-        let key = key.ok_or_else(|| unverified("the data key is not 32 bytes long".to_owned()))?;
         let values: Vec<&Value> = self.document.leaves.iter().map(|leaf| &leaf.value).collect();
-        file.reopens_to(&key, &values, self.plain).map_err(unverified)?;
+        file.reopens_to(self.key, &values, self.plain).map_err(unverified)?;
         Ok(written)
     }
 }

@@ -165,8 +165,11 @@ pub(crate) trait Syntax: Sync {
     /// which the seal's deltas count.
     fn opened(&self, text: &str, site: &Site, value: &Value) -> Replacement;
 
-    /// One line of text for a copy of `node` with the values that `next` gives, in order.
-    fn copied(&self, tree: &Tree, node: NodeId, next: &mut dyn FnMut() -> Copied) -> String;
+    /// One line of text for a copy of `node` with the values that `next` gives, in order. Only asked of a format whose
+    /// reader finds aliases, which is YAML's.
+    fn copied(&self, _tree: &Tree, _node: NodeId, _next: &mut dyn FnMut() -> Copied) -> String {
+        String::new()
+    }
 
     /// Where a block is added to each document, `first` to the first, so that [`Syntax::block_places`] finds exactly
     /// what was added; and whether the text's last line has to be ended for it.

@@ -16,13 +16,10 @@ use crate::secret::DataKey;
 /// # Errors
 /// [`EncryptError`]; nothing is kept of the attempt.
 pub fn rotate(open: &OpenFile, groups: &Groups<'_>, options: &WriteOptions) -> Result<String, EncryptError> {
-    let plain = &open.document_text()?;
-    let document = Document::read_to_seal(plain.expose_secret(), open.format(), &open.metadata().selector)?;
     let key = DataKey::generate();
     let wrapped = data_key::wrap(&key, groups, &[], options.now)?;
     let metadata = open.metadata().clone().with_groups(&wrapped, groups.effective_threshold());
-    let work = Sealing { plain, document: &document, key: &key, metadata, bind: open.bind().cloned() };
-    work.write(&|_| None, options)
+    anew(open, &key, metadata, options)
 }
 
 /// Makes `groups` the recipients under the same data key. Entries of those who stay keep their text, values and MAC
@@ -48,7 +45,7 @@ pub fn update_keys(
     let wrapped = data_key::wrap(&open.key, groups, kept, options.now)?;
     let updated = metadata.clone().with_groups(&wrapped, threshold);
     if open.verdict() == Verdict::NeverSealed && options.seal {
-        return take_over(open, updated, options).map(Some);
+        return anew(open, &open.key, updated, options).map(Some);
     }
     resealed(open, updated).map(Some)
 }
@@ -66,10 +63,16 @@ pub fn reseal(open: &OpenFile, options: &WriteOptions) -> Result<Option<String>,
     }
 }
 
-fn take_over(open: &OpenFile, metadata: Metadata, options: &WriteOptions) -> Result<String, EncryptError> {
+/// The whole text sealed under `key` with nothing kept.
+fn anew(
+    open: &OpenFile,
+    key: &DataKey,
+    metadata: Metadata,
+    options: &WriteOptions,
+) -> Result<String, EncryptError> {
     let plain = &open.document_text()?;
     let document = Document::read_to_seal(plain.expose_secret(), open.format(), &open.metadata().selector)?;
-    let work = Sealing { plain, document: &document, key: &open.key, metadata, bind: open.bind().cloned() };
+    let work = Sealing { plain, document: &document, key, metadata, bind: open.bind().cloned() };
     work.write(&|_| None, options)
 }
 

@@ -7,7 +7,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::secret::{SecretBytes, SecretText};
+use crate::secret::SecretBytes;
 
 /// Type word of a value, stored in the clear beside its ciphertext.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -226,11 +226,6 @@ fn decode(text: &str, form: Form) -> Result<Vec<u8>, &'static str> {
         STANDARD.decode(text)
     };
     decoded.map_err(|_| "the sealed value is not valid base64")
-}
-
-/// Secret text made of a value's bytes, for printing a value alone.
-pub fn to_secret_text(value: &Value) -> Option<SecretText> {
-    value.as_text().map(SecretText::from)
 }
 
 #[cfg(test)]

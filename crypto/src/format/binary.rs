@@ -14,7 +14,7 @@ use crate::document::tree::{NodeId, NodeKind, Tree};
 use crate::document::{BLOCK_KEY, Site};
 use crate::error::{ParseError, PathError};
 use crate::format::json::Json;
-use crate::format::{Copied, Insertion, Replacement, Syntax};
+use crate::format::{Insertion, Replacement, Syntax};
 use crate::secret::{SecretBytes, SecretText};
 use crate::value::{Sealed, Value, ValueType};
 
@@ -86,10 +86,6 @@ impl Syntax for Binary {
     fn opened(&self, _text: &str, site: &Site, value: &Value) -> Replacement {
         let text = format!("\"{}\"", STANDARD.encode(value.bytes()));
         Replacement { place: site.inner.clone(), text }
-    }
-
-    fn copied(&self, _tree: &Tree, _node: NodeId, _next: &mut dyn FnMut() -> Copied) -> String {
-        String::new()
     }
 
     fn block_insertions(

@@ -12,7 +12,7 @@ use crate::document::tree::{Comment, Entry, Node, NodeId, NodeKind, Part, Style,
 use crate::document::{BLOCK_KEY, Site};
 use crate::error::{ParseError, PathError};
 use crate::format::flat::{self, Unflattened};
-use crate::format::{Copied, Insertion, Replacement, Syntax};
+use crate::format::{Insertion, Replacement, Syntax};
 use crate::secret::SecretText;
 use crate::value::Value;
 
@@ -42,10 +42,6 @@ impl Syntax for Dotenv {
             _ => flat::escaped(&flat::untyped(value)),
         };
         Replacement { place: site.inner.clone(), text }
-    }
-
-    fn copied(&self, _tree: &Tree, _node: NodeId, _next: &mut dyn FnMut() -> Copied) -> String {
-        String::new()
     }
 
     fn block_insertions(

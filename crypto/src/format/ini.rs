@@ -12,7 +12,7 @@ use serde_json::Value as Plain;
 use crate::document::tree::{NodeId, NodeKind, Style, Tree};
 use crate::document::{BLOCK_KEY, Site};
 use crate::error::{ParseError, PathError};
-use crate::format::{Copied, Insertion, Replacement, Syntax, flat};
+use crate::format::{Insertion, Replacement, Syntax, flat};
 use crate::value::Value;
 
 mod read;
@@ -43,10 +43,6 @@ impl Syntax for Ini {
             _ => value::written(&text),
         };
         Replacement { place: site.inner.clone(), text }
-    }
-
-    fn copied(&self, _tree: &Tree, _node: NodeId, _next: &mut dyn FnMut() -> Copied) -> String {
-        String::new()
     }
 
     fn block_insertions(

@@ -11,7 +11,7 @@ use serde_json::Value as Plain;
 use crate::document::tree::{Entry, Node, NodeId, NodeKind, Part, Style, Tree};
 use crate::document::{BLOCK_KEY, Site};
 use crate::error::{ParseError, PathError};
-use crate::format::{Copied, Insertion, Replacement, Syntax};
+use crate::format::{Insertion, Replacement, Syntax};
 use crate::secret::SecretBytes;
 use crate::value::{Value, ValueType, float_text};
 
@@ -45,10 +45,6 @@ impl Syntax for Json {
 
     fn opened(&self, _text: &str, site: &Site, value: &Value) -> Replacement {
         Replacement { place: site.inner.clone(), text: scalar(value) }
-    }
-
-    fn copied(&self, _tree: &Tree, _node: NodeId, _next: &mut dyn FnMut() -> Copied) -> String {
-        String::new()
     }
 
     fn block_insertions(
