@@ -1,7 +1,9 @@
 //! What stock readers would refuse or misread in a text that is about to be sealed. It is refused here, with the
 //! place and the way out, instead of being sealed silently wrong.
 
-use crate::document::tree::{NodeKind, Style};
+mod tabs;
+
+use crate::document::tree::{Entry, NodeId, NodeKind, Style};
 use crate::document::{Document, Leaf, Site};
 use crate::error::ParseError;
 use crate::format::{Format, is_ini_printable};
@@ -29,6 +31,7 @@ pub(crate) fn check(
             is_sealed.map(|(leaf, _)| leaf).try_for_each(|leaf| check_tag(text, leaf))?;
             clear().try_for_each(|leaf| check_escapes(text, leaf))?;
             check_keys(text, document)?;
+            tabs::check(text, document)?;
             clear().try_for_each(|leaf| check_block(text, leaf))
         }
     }
@@ -110,9 +113,26 @@ fn check_keys(text: &str, document: &Document) -> Result<(), ParseError> {
         let NodeKind::Map { entries, .. } = &node.kind else { continue };
         for entry in entries {
             check_quoted(text, entry.place.start, entry.place.end)?;
+            check_merge(text, document, entry)?;
         }
     }
     Ok(())
+}
+
+/// A merge key takes mappings. Ours is an entry like any other, so it is looked at here.
+fn check_merge(text: &str, document: &Document, entry: &Entry) -> Result<(), ParseError> {
+    let is_map = |id: NodeId| matches!(document.tree.resolved(id).kind, NodeKind::Map { .. });
+    let is_sound = match &document.tree.resolved(entry.value).kind {
+        NodeKind::List { items, .. } => items.iter().all(|item| is_map(*item)),
+        _ => is_map(entry.value),
+    };
+    match is_sound || text[entry.place.clone()] != *"<<" {
+        true => Ok(()),
+        false => {
+            let reason = "other readers merge mappings and lists of them only: put the key in quotes";
+            Err(ParseError::at(text, entry.place.start, reason))
+        }
+    }
 }
 
 fn check_quoted(text: &str, start: usize, end: usize) -> Result<(), ParseError> {

@@ -195,8 +195,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Refuses half of a surrogate pair, which stock tools would turn into a replacement character.
+    /// Refuses half of a surrogate pair, which stock tools would turn into a replacement character, and raw control
+    /// characters, which JSON does not allow and our parser does.
     fn check_escapes(&self, place: &Range<usize>) -> Result<(), ParseError> {
+        if let Some(at) = self.text[place.clone()].bytes().position(|byte| byte < b' ') {
+            return self
+                .refuse(place.start + at, "a control character stands in a string: write it as an escape");
+        }
         match self.text[place.clone()].contains("\\u")
             && serde_json::from_str::<String>(&self.text[place.clone()]).is_err()
         {

@@ -20,7 +20,7 @@ pub(crate) fn documents() -> Vec<PathBuf> {
         .filter(|path| path.file_name().unwrap() != "INDEX")
         .collect();
     files.sort();
-    assert!(files.len() >= 50, "only {} documents", files.len());
+    assert!(files.len() >= 300, "only {} documents", files.len());
     files
 }
 

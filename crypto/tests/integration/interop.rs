@@ -1,7 +1,7 @@
 //! The documents and stock sops, both ways: what one seals the other opens to the same data.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lacre_crypto::document::Document;
@@ -41,7 +41,12 @@ fn opens_ours(bench: &Bench, sops: &Sops, path: &Path) -> Result<(), String> {
     if !ran.remarks.trim().is_empty() {
         return Err(format!("it remarks: {}", ran.remarks));
     }
-    match bytes(&ran.bytes, path)? == bytes(&content, path)? {
+    // Where stock prints YAML that nobody can read (blocks with a digit in lists), its JSON holds the same data.
+    let printed = bytes(&ran.bytes, path).or_else(|_| {
+        let json = bench.sops(sops, &["decrypt", "--output-type", "json", "FILE"], name, &sealed)?;
+        bytes(&json.bytes, Path::new("x.json"))
+    })?;
+    match printed == bytes(&content, path)? {
         true => Ok(()),
         false => Err(format!("other values:\n{}", ran.stdout)),
     }
@@ -85,17 +90,19 @@ fn is_opened_by_us(bench: &Bench, sops: &Sops, path: &Path) -> Result<(), String
     }
 }
 
-fn over_all_documents(check: impl Fn(&Bench, &Sops, &Path) -> Result<(), String>) {
-    let bench = Bench::new();
-    let mut failures = Vec::new();
-    for sops in Sops::all().unwrap() {
-        for path in documents() {
-            let name = path.file_name().unwrap().to_str().unwrap();
-            if let Err(error) = check(&bench, &sops, &path) {
-                failures.push(format!("{} {name}: {error}", sops.version()));
-            }
-        }
-    }
+fn over_all_documents(check: fn(&Bench, &Sops, &Path) -> Result<(), String>) {
+    let with = |sops: Sops| {
+        let bench = Bench::new();
+        let failure = |path: PathBuf| {
+            let name = path.file_name()?.to_str()?.to_owned();
+            check(&bench, &sops, &path).err().map(|error| format!("{} {name}: {error}", sops.version()))
+        };
+        documents().into_iter().filter_map(failure).collect::<Vec<_>>()
+    };
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let running = Sops::all().unwrap().map(|sops| scope.spawn(move || with(sops)));
+        running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n---- "));
 }
 

@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps names the place")]
 
+mod constructs;
 mod documents;
 mod formats;
 mod interop;
 mod objects;
 mod recipients;
+mod refused;
 mod support;
 mod tamper;
 mod vectors;

@@ -26,8 +26,11 @@ pub(crate) fn resolve(text: &str, tag: Option<&str>, plain: bool) -> Resolved {
 }
 
 fn binary(text: &str) -> Resolved {
-    let compact: String = text.chars().filter(|character| !character.is_ascii_whitespace()).collect();
-    let bytes = STANDARD.decode(compact).map_err(|_| "a !!binary value is not valid base64".to_owned())?;
+    // Go's base64 skips line breaks and nothing else.
+    let compact: String = text.chars().filter(|character| !matches!(character, '\n' | '\r')).collect();
+    let bytes = STANDARD.decode(compact).map_err(|_| {
+        "a !!binary value is not valid base64, in which other readers take no spaces".to_owned()
+    })?;
     Ok(Value::Typed(ValueType::Str, SecretBytes::new(bytes)))
 }
 
