@@ -202,4 +202,13 @@ pub(crate) trait Syntax: Sync {
         node: NodeId,
         json: &Plain,
     ) -> Result<Replacement, PathError>;
+
+    /// What takes the entry or item at `index` out of `collection`, with its own comments.
+    fn removal(
+        &self,
+        text: &str,
+        tree: &Tree,
+        collection: NodeId,
+        index: usize,
+    ) -> Result<Vec<Replacement>, PathError>;
 }

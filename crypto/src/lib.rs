@@ -58,7 +58,7 @@ pub mod value;
 
 pub use data_key::Groups;
 pub use decrypt::{OpenFile, OpenOptions, SealedFile};
-pub use edit::{TreePath, reencrypt, set};
+pub use edit::{TreePath, reencrypt, set, unset};
 pub use encrypt::{EncryptOptions, WriteOptions, encrypt};
 pub use format::Format;
 pub use rotate::{reseal, rotate, update_keys};

@@ -16,6 +16,7 @@ mod comments;
 mod insert;
 mod print;
 mod read;
+mod remove;
 mod scalar;
 mod sops_block;
 mod timestamp;
@@ -119,3 +120,13 @@ impl Syntax for Yaml {
         insert::replacement(text, tree, node, json)
     }
 }
+
+    fn removal(
+        &self,
+        text: &str,
+        tree: &Tree,
+        collection: NodeId,
+        index: usize,
+    ) -> Result<Vec<Replacement>, PathError> {
+        Ok(remove::removal(text, tree, collection, index))
+    }
