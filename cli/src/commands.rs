@@ -90,15 +90,15 @@ impl Command {
     /// Whether `--json` was given to a command that has it.
     fn is_for_scripts(&self) -> bool {
         match self {
+            Self::Decrypt(args) => args.script.json,
+            Self::Encrypt(args) => args.script.json,
             Self::Init(args) => args.script.json,
             Self::Keygen(args) => args.script.json,
             Self::Reseal(args) => args.script.json,
             Self::Rotate(args) => args.script.json,
             Self::Set(args) => args.script.json,
             Self::Updatekeys(args) => args.script.json,
-            Self::Decrypt(_)
-            | Self::Edit(_)
-            | Self::Encrypt(_)
+            Self::Edit(_)
             | Self::Kube(_)
             | Self::Reference
             | Self::Textconv(_) => false,

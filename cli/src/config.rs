@@ -15,6 +15,8 @@ use lacre_crypto::recipient::RecipientId;
 use crate::commands::Context;
 use crate::error::CommandError;
 
+pub(crate) use lookup::absolute;
+
 /// Name of the file with the rules.
 pub(crate) const CONFIG_NAME: &str = ".sops.yaml";
 
@@ -35,6 +37,11 @@ pub(crate) struct Rule {
     pub(crate) mac_only_encrypted: bool,
     /// Whether the whole document is sealed beyond the sops MAC; mixed teams may turn it off.
     pub(crate) seal: bool,
+    /// Whether a file without a seal is refused on read.
+    pub(crate) require_seal: bool,
+    /// Whether the rule names the files it is for, and so asks for them to be sealed; one without a pattern says how
+    /// files are sealed, not which.
+    pub(crate) has_pattern: bool,
 }
 
 impl Rule {
@@ -91,6 +98,12 @@ pub(crate) fn wants_seal(file: &Path, context: &Context) -> bool {
             true
         }
     }
+}
+
+/// Whether the rule of `file` refuses it without a seal. A configuration that cannot be used requires nothing: whoever
+/// can break it could take the requirement out.
+pub(crate) fn requires_seal(file: &Path, context: &Context) -> bool {
+    matches!(find_raw(file, context), Ok(Found::Rule(found)) if found.raw.require_seal)
 }
 
 enum Found<T> {

@@ -5,6 +5,7 @@
 //! this crate, and nothing but [`output`] prints.
 
 mod args;
+mod batch;
 mod commands;
 mod config;
 mod delivery;
@@ -18,6 +19,8 @@ mod output;
 mod process;
 mod recipients;
 mod sealing;
+mod targets;
+mod wrapping;
 
 fn main() -> std::process::ExitCode {
     commands::run(std::env::args_os())

@@ -54,6 +54,8 @@ pub(super) struct RawRule {
     #[serde(default)]
     mac_only_encrypted: bool,
     pub(super) seal: Option<bool>,
+    #[serde(default)]
+    pub(super) require_seal: bool,
     gcp_kms: Option<Value>,
     azure_keyvault: Option<Value>,
     hc_vault_transit_uri: Option<Value>,
@@ -143,6 +145,8 @@ impl RawRule {
             selector: self.selector(place)?,
             mac_only_encrypted: self.mac_only_encrypted,
             seal: self.seal.unwrap_or(true),
+            require_seal: self.require_seal,
+            has_pattern: self.path_regex.is_some(),
         })
     }
 
