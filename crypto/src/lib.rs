@@ -45,6 +45,7 @@ pub mod edit;
 pub mod encrypt;
 pub mod error;
 pub mod format;
+pub mod inspect;
 pub mod mac;
 pub mod metadata;
 pub mod object;
