@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::args::{CommandLine, GlobalArgs};
 use crate::error::{CommandError, Kind};
@@ -69,6 +69,21 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Runs the command line `words`, which one of another tool was put into, and leaves it to the caller to tell how
+/// that ended.
+pub(crate) fn attempt(words: &[OsString]) -> Result<(), CommandError> {
+    let line = CommandLine::try_parse_from(words).map_err(|error| {
+        CommandError::general(error.to_string().trim_start_matches("error: ").trim_end().to_owned())
+    })?;
+    let context = Context { global: line.global, output: Output::default() };
+    line.command.run(&context)
+}
+
+/// Whether every command has the flag called `name`.
+pub(crate) fn has_flag(name: &str) -> bool {
+    CommandLine::command().get_arguments().any(|argument| argument.get_long() == Some(name))
+}
+
 impl Command {
     fn run(self, context: &Context) -> Result<(), CommandError> {
         match self {
@@ -98,10 +113,7 @@ impl Command {
             Self::Rotate(args) => args.script.json,
             Self::Set(args) => args.script.json,
             Self::Updatekeys(args) => args.script.json,
-            Self::Edit(_)
-            | Self::Kube(_)
-            | Self::Reference
-            | Self::Textconv(_) => false,
+            Self::Edit(_) | Self::Kube(_) | Self::Reference | Self::Textconv(_) => false,
         }
     }
 }

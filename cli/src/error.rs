@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Decrypt,
     /// The editor could not be run or ended with a failure.
     Editor,
+    /// What is in the document cannot be written in the format asked for.
+    Emit,
     /// The document cannot be sealed.
     Encrypt,
     /// Anything else: configuration, a recipient, a file that is not sealed.
@@ -31,6 +33,8 @@ pub(crate) enum Kind {
     Integrity,
     /// A signal asked the command to end.
     Interrupted(u8),
+    /// A sealed document cannot be parsed.
+    Malformed,
     /// The keys of a file that does not exist cannot be changed.
     MissingFile,
     /// The document is empty.
@@ -41,6 +45,8 @@ pub(crate) enum Kind {
     NoKey,
     /// Input cannot be read or parsed.
     Read,
+    /// A kind of keys stands twice in the order of decryption.
+    RepeatedKind,
     /// The path does not lead to a value.
     TreePath,
     /// The editor closed without a change.
@@ -54,8 +60,9 @@ impl Kind {
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Self::General => 1,
-            Self::Read => 2,
+            Self::Malformed | Self::Read => 2,
             Self::Write => 3,
+            Self::Emit => 4,
             Self::BadEncryptionContext => 6,
             Self::BadValue => 7,
             Self::ConflictingFlags => 8,
@@ -66,6 +73,7 @@ impl Kind {
             Self::TreePath => 91,
             Self::NoDocument => 92,
             Self::NoFile => 100,
+            Self::RepeatedKind => 112,
             Self::NoKey => 128,
             Self::Interrupted(signal) => 128 + signal,
             Self::Unchanged => 200,
@@ -83,15 +91,18 @@ impl Kind {
             Self::ConflictingFlags => "conflicting-flags",
             Self::Decrypt => "decrypt",
             Self::Editor => "editor",
+            Self::Emit => "emit",
             Self::Encrypt => "encrypt",
             Self::General => "general",
             Self::Integrity => "integrity",
             Self::Interrupted(_) => "interrupted",
+            Self::Malformed => "malformed",
             Self::MissingFile => "missing-file",
             Self::NoDocument => "no-document",
             Self::NoFile => "no-file",
             Self::NoKey => "no-key",
             Self::Read => "read",
+            Self::RepeatedKind => "repeated-kind",
             Self::TreePath => "tree-path",
             Self::Unchanged => "unchanged",
             Self::Write => "write",

@@ -12,7 +12,7 @@ use lacre_crypto::recipient::{Identity, RecipientId, WrappedKey};
 use lacre_crypto::{Format, OpenFile, OpenOptions, SealedFile, Verdict};
 
 use crate::commands::Context;
-use crate::config;
+use crate::{compat, config};
 use crate::error::{CommandError, Kind};
 use crate::files::Input;
 use crate::identities::Keyring;
@@ -92,7 +92,7 @@ impl<'a> Opener<'a> {
         let key = sealed.unwrap_key(&identities).map_err(|error| gathered.keyring.explain(&name, &error))?;
         let options = OpenOptions {
             ignore_mac: leniency.ignore_mac,
-            accept_removed_seal: leniency.accept_removed_seal,
+            accept_removed_seal: leniency.accept_removed_seal || compat::as_sops(),
         };
         let open = sealed.open(key, &options).map_err(|error| CommandError::opening(&name, error))?;
         open.warnings().iter().for_each(|warning| self.context.output.warn(&format!("{name}: {warning}")));

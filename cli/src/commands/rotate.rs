@@ -10,10 +10,11 @@ use serde_json::json;
 use super::Context;
 use crate::args::{AwsArgs, FormatArgs, JsonArgs, TargetArgs};
 use crate::error::{CommandError, Kind};
+use crate::output::Output;
 use crate::opening::{self, Leniency, Opener};
 use crate::targets::{Target, Targets};
 use crate::wrapping::Ready;
-use crate::{batch, config, delivery, files, recipients, sealing};
+use crate::{compat, batch, config, delivery, files, recipients, sealing};
 
 /// Seal documents under new data keys, for the same recipients or changed ones.
 ///
@@ -118,10 +119,13 @@ fn rotate(
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
     let open = opener.open_to_write(&input, format, leniency)?;
     if open.verdict() == Verdict::NeverSealed && !args.accept_recipients {
-        refuse_strangers(&input.name, &open, context)?;
+        match refuse_strangers(&input.name, &open, context) {
+            Err(refusal) if compat::as_sops() => context.output.warn(&refusal.cause.to_string()),
+            result => result?,
+        }
     }
     let name = input.name.display().to_string();
-    let groups = changed(&name, opening::groups(&open), added, removed)?;
+    let groups = changed(&name, opening::groups(&open), added, removed, context.output)?;
     let ready = ready.groups(&groups, open.metadata().shamir_threshold)?;
     let options = sealing::write_options(&input.name, context);
     let sealed = lacre_crypto::rotate(&open, &ready.as_groups(), &options)
@@ -144,11 +148,16 @@ fn changed(
     mut groups: Vec<Vec<RecipientId>>,
     added: &[RecipientId],
     removed: &[RecipientId],
+    output: Output,
 ) -> Result<Vec<Vec<RecipientId>>, CommandError> {
     for id in removed {
         if !groups.iter().flatten().any(|held| same_key(held, id)) {
-            return Err(CommandError::general(format!("{name}: is not sealed for {id}"))
-                .hint(format!("see for whom it is sealed with `lacre doctor {name}`")));
+            let problem = format!("{name}: is not sealed for {id}");
+            if !compat::as_sops() {
+                return Err(CommandError::general(problem)
+                    .hint(format!("see for whom it is sealed with `lacre doctor {name}`")));
+            }
+            output.warn(&problem);
         }
         groups.iter_mut().for_each(|group| group.retain(|held| !same_key(held, id)));
     }
@@ -208,6 +217,7 @@ fn typed(
         pgp: pgp.to_vec(),
         kms: kms.to_vec(),
         aws: aws.clone(),
+        ..Default::default()
     })
 }
 
@@ -222,14 +232,14 @@ mod tests {
     #[test]
     fn recipients_join_the_first_group_and_leave_any() {
         let groups = vec![vec![id("a"), id("b")], vec![id("c"), id("d")]];
-        let result = changed("f", groups, &[id("e"), id("a")], &[id("c"), id("b")]).unwrap();
+        let result = changed("f", groups, &[id("e"), id("a")], &[id("c"), id("b")], Output::default()).unwrap();
         assert_eq!(result, [vec![id("a"), id("e")], vec![id("d")]]);
     }
 
     #[test]
     fn nobody_left_and_nobody_there_are_refused() {
-        assert!(changed("f", vec![vec![id("a")]], &[], &[id("a")]).is_err());
-        assert!(changed("f", vec![vec![id("a")]], &[], &[id("b")]).is_err());
-        assert!(changed("f", vec![vec![id("a")]], &[id("b")], &[id("a")]).is_ok());
+        assert!(changed("f", vec![vec![id("a")]], &[], &[id("a")], Output::default()).is_err());
+        assert!(changed("f", vec![vec![id("a")]], &[], &[id("b")], Output::default()).is_err());
+        assert!(changed("f", vec![vec![id("a")]], &[id("b")], &[id("a")], Output::default()).is_ok());
     }
 }
