@@ -7,6 +7,7 @@
 
 mod file;
 mod lookup;
+mod stores;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use crate::compat;
 use crate::error::CommandError;
 
 pub(crate) use lookup::absolute;
+pub(crate) use stores::layout;
 
 /// Name of the file with the rules.
 pub(crate) const CONFIG_NAME: &str = ".sops.yaml";

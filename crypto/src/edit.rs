@@ -8,9 +8,9 @@ use crate::decrypt::OpenFile;
 use crate::document::tree::{NodeId, NodeKind};
 use crate::document::{Document, splice};
 use crate::encrypt::{Sealing, WriteOptions};
-use crate::error::{EncryptError, ParseError, PathError};
+use crate::error::{EncryptError, PathError};
 use crate::seal::{Verdict, digest};
-use crate::secret::{Plaintext, SecretBytes, SecretText};
+use crate::secret::{Plaintext, SecretText};
 use crate::value::Value;
 
 mod path;
@@ -175,35 +175,5 @@ fn nested(steps: &[Step], value: &Plain) -> Result<Plain, PathError> {
         }
         Some((Step::Index(0), rest)) => Ok(Plain::Array(vec![nested(rest, value)?])),
         Some((Step::Index(_), _)) => Err(PathError("a new list starts at position 0".into())),
-    }
-}
-
-impl OpenFile {
-    /// The value at `path` in the first document: text as it is, a mapping or list as its part of the text.
-    ///
-    /// # Errors
-    /// [`PathError`] when there is nothing.
-    pub fn extract(&self, path: &TreePath) -> Result<SecretBytes, PathError> {
-        let unreadable = |error: ParseError| PathError(error.to_string());
-        let text = self.document_text().map_err(unreadable)?;
-        let text = text.expose_secret();
-        let document = Document::read(text, self.format()).map_err(unreadable)?;
-        let missing = || PathError("there is nothing at that path".into());
-        let mut node = document.tree.documents.first().and_then(|part| part.root).ok_or_else(missing)?;
-        for step in &path.0 {
-            while let NodeKind::Alias { target } = document.tree.nodes[node].kind {
-                node = target;
-            }
-            node = child(&document, node, step)?.ok_or_else(missing)?;
-        }
-        let found = document.tree.resolved(node);
-        let bytes = match &found.kind {
-            NodeKind::Scalar { value: Value::Null, .. } => b"null".to_vec(),
-            NodeKind::Scalar { value, .. } if value.kind() == Some(crate::value::ValueType::Str) => {
-                value.bytes().to_vec()
-            }
-            _ => text[found.inner.clone()].as_bytes().to_vec(),
-        };
-        Ok(SecretBytes::new(bytes))
     }
 }

@@ -25,7 +25,7 @@ pub(crate) use delta::{Edit, apply, delta};
 pub(crate) use flat::untyped;
 pub(crate) use ini::is_printable as is_ini_printable;
 pub(crate) use yaml::write::is_yaml_1_1_word;
-pub(crate) use yaml::{canonical_time, print_yaml};
+pub(crate) use yaml::{canonical_time, print_yaml, reads_as_yaml_text};
 
 /// A document format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

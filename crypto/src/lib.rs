@@ -38,6 +38,7 @@ pub use jiff::Timestamp;
 
 mod acceptance;
 pub mod aead;
+pub mod convert;
 pub mod data_key;
 pub mod decrypt;
 pub mod document;
@@ -57,6 +58,7 @@ pub mod selector;
 pub mod shamir;
 pub mod value;
 
+pub use convert::{ConvertError, Layout, convert};
 pub use data_key::Groups;
 pub use decrypt::{OpenFile, OpenOptions, SealedFile};
 pub use edit::{TreePath, reencrypt, set, unset};

@@ -1,4 +1,4 @@
-//! `lacre decrypt`: the document as it was before it was sealed, byte for byte.
+//! `lacre decrypt`: the document as it was before it was sealed, byte for byte, or what is in it in another format.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::args::{FormatArgs, JsonArgs, TargetArgs};
 use crate::error::{CommandError, Kind};
 use crate::opening::{Leniency, Opener};
 use crate::targets::{ManyArgs, Target, Targets, is_stdin};
-use crate::{batch, delivery, files, sealing};
+use crate::{batch, config, delivery, files, sealing};
 
 /// Open sealed documents, after verifying that nobody changed them.
 ///
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &DecryptArgs, context: &Context) -> Result<(), CommandEr
     if is_stdin(&args.files) {
         return decrypt(None, args, &Opener::new(context), context);
     }
-    let targets = Targets::sealed(&args.files, args.many.recursive, &args.format)?;
+    let targets = Targets::sealed(&args.files, args.many.recursive, &args.format.to_read())?;
     args.many.check(&targets, &args.target)?;
     let opener = Opener::expecting(context, &targets.recipients);
     batch::run(&targets, context, |target| decrypt(Some(target), args, &opener, context).map(|()| "opened"))
@@ -59,21 +59,25 @@ fn decrypt(
 ) -> Result<(), CommandError> {
     let path = target.map(|target| target.path.as_path());
     let input = files::read(path, args.format.filename_override.as_deref())?;
-    let format = target
-        .map_or_else(|| sealing::format(&input.name, &args.format), |target| target.format(&args.format))?;
+    let typed = args.format.to_read();
+    let format =
+        target.map_or_else(|| sealing::format(&input.name, &typed), |target| target.format(&typed))?;
+    let to = sealing::output_format(format, &args.format)?;
     let path = args.extract.as_deref().map(parse_path).transpose()?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
     let open = opener.open(&input, format, leniency)?;
     let place = args.many.place(target, &args.target)?;
-    match path {
-        None => delivery::plain(open.plaintext().expose_secret(), &place, &input, context.output)?,
-        Some(path) => {
-            let value = open.extract(&path).map_err(|error| {
-                CommandError::on(Kind::TreePath, input.name.display(), error)
-                    .hint("a path looks like `[\"key\"][0]`")
-            })?;
-            delivery::plain(value.expose_secret(), &place, &input, context.output)?;
-        }
+    if path.is_none() && to == format {
+        delivery::plain(open.plaintext().expose_secret(), &place, &input, context.output)?;
+    } else {
+        let layout = config::layout(&input.name, args.format.indent, context)?;
+        let printed = match path {
+            None => open.converted(to, &layout),
+            Some(path) => open.extract(&path, to, &layout),
+        };
+        let printed =
+            printed.map_err(|error| CommandError::converting(&input.name.display().to_string(), error))?;
+        delivery::plain(printed.expose_secret(), &place, &input, context.output)?;
     }
     match context.output.json && (place.in_place || place.output.is_some()) {
         true => {

@@ -14,7 +14,7 @@ use crate::files::{self, Input};
 use crate::sealing::{self, Plan};
 use crate::targets::{ManyArgs, Target, Targets, is_stdin};
 use crate::wrapping::Ready;
-use crate::{batch, delivery, recipients};
+use crate::{batch, config, delivery, recipients};
 
 /// Seal the values of documents; keys, comments and layout stay readable.
 ///
@@ -48,7 +48,8 @@ pub(crate) fn run(args: &EncryptArgs, context: &Context) -> Result<(), CommandEr
         return encrypt(None, args, &ready, context);
     }
     let has_keys = !recipients::typed(&args.keys)?.is_empty();
-    let targets = Targets::to_seal(&args.files, args.many.recursive, &args.format, has_keys, context)?;
+    let typed = args.format.to_read();
+    let targets = Targets::to_seal(&args.files, args.many.recursive, &typed, has_keys, context)?;
     args.many.check(&targets, &args.target)?;
     batch::run(&targets, context, |target| encrypt(Some(target), args, &ready, context).map(|()| "sealed"))
 }
@@ -61,22 +62,32 @@ fn encrypt(
 ) -> Result<(), CommandError> {
     let path = target.map(|target| target.path.as_path());
     let input = files::read_any(path, args.format.filename_override.as_deref())?;
-    let format = target
-        .map_or_else(|| sealing::format(&input.name, &args.format), |target| target.format(&args.format))?;
+    let typed = args.format.to_read();
+    let format =
+        target.map_or_else(|| sealing::format(&input.name, &typed), |target| target.format(&typed))?;
+    let to = sealing::output_format(format, &args.format)?;
     let place = args.many.place(target, &args.target)?;
+    if to != format {
+        let layout = config::layout(&input.name, args.format.indent, context)?;
+        let converted = lacre_crypto::convert(&input.content, format, to, &layout)
+            .map_err(|error| CommandError::converting(&input.name.display().to_string(), error))?;
+        return seal(&input, &converted, to, &place, args, ready, context);
+    }
     if format == Format::Binary {
-        return seal(&input, format, &place, args, ready, context);
+        return seal(&input, &input.content, format, &place, args, ready, context);
     }
     let input = input.into_text()?;
     if input.content.expose_secret().trim().is_empty() {
         return Err(CommandError::on(Kind::NoDocument, input.name.display(), "is empty")
             .hint("write something into it first, or make a new sealed file with `lacre edit`"));
     }
-    seal(&input, format, &place, args, ready, context)
+    seal(&input, &input.content, format, &place, args, ready, context)
 }
 
+/// Seals `content`, which is that of `input` or made from it.
 fn seal<Content: Plaintext>(
     input: &Input<Content>,
+    content: &dyn Plaintext,
     format: Format,
     place: &TargetArgs,
     args: &EncryptArgs,
@@ -86,7 +97,7 @@ fn seal<Content: Plaintext>(
     let plan = Plan::new(&input.name, &args.keys, &args.selectors, context)?;
     let ready = ready.groups(&plan.groups, plan.shamir_threshold)?;
     let name = input.name.display().to_string();
-    let sealed = lacre_crypto::encrypt(&input.content, format, &plan.options(&ready))
+    let sealed = lacre_crypto::encrypt(content, format, &plan.options(&ready))
         .map_err(|error| CommandError::writing(&name, error))?;
     delivery::sealed(&sealed, place, input, context.output)?;
     match context.output.json && (place.in_place || place.output.is_some()) {

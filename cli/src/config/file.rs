@@ -14,6 +14,7 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use yaml_serde::Value;
 
 use super::Rule;
+use super::stores::Stores;
 use crate::error::{CommandError, Kind};
 use crate::files;
 use crate::recipients;
@@ -29,6 +30,8 @@ const MERGE_DEPTH_MAX: usize = 16;
 pub(super) struct ConfigFile {
     #[serde(default)]
     pub(super) creation_rules: Vec<RawRule>,
+    #[serde(default)]
+    pub(super) stores: Stores,
 }
 
 /// A creation rule as written.

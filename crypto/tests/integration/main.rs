@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps names the place")]
 
+mod conversions;
 mod documents;
 mod formats;
 mod interop;
