@@ -2,19 +2,27 @@
 //!
 //! A command is a file in this folder: its arguments with their help on top, one function below.
 
+mod completion;
 mod decrypt;
 mod edit;
 mod encrypt;
 mod init;
 mod keygen;
+mod exec;
+mod exec_env;
+mod exec_file;
+mod filestatus;
+mod groups;
 mod kube;
 mod reference;
 mod reseal;
+mod man;
 mod rotate;
 mod set;
 mod textconv;
 mod updatekeys;
 
+mod unset;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -38,20 +46,28 @@ pub(crate) struct Context {
 pub(crate) enum Command {
     Decrypt(decrypt::DecryptArgs),
     Edit(edit::EditArgs),
+    Completion(completion::CompletionArgs),
     Encrypt(encrypt::EncryptArgs),
     Init(init::InitArgs),
     Keygen(keygen::KeygenArgs),
     Kube(kube::KubeArgs),
     #[command(hide = true)]
+    ExecEnv(exec_env::ExecEnvArgs),
+    ExecFile(exec_file::ExecFileArgs),
+    Filestatus(filestatus::FilestatusArgs),
+    Groups(groups::GroupsArgs),
     Reference,
     Reseal(reseal::ResealArgs),
     Rotate(rotate::RotateArgs),
     Set(set::SetArgs),
+    Man(man::ManArgs),
+    #[command(hide = true)]
     Textconv(textconv::TextconvArgs),
     Updatekeys(updatekeys::UpdatekeysArgs),
 }
 
 /// Runs the command line `words`, prints what there is to print, and gives the exit code.
+    Unset(unset::UnsetArgs),
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     process::harden();
     let line = match CommandLine::try_parse_from(words) {
@@ -91,19 +107,26 @@ impl Command {
             Self::Edit(args) => edit::run(&args, context),
             Self::Encrypt(args) => encrypt::run(&args, context),
             Self::Init(args) => init::run(&args, context),
+            Self::Completion(args) => completion::run(&args, context),
             Self::Keygen(args) => keygen::run(&args, context),
             Self::Kube(args) => kube::run(&args, context),
             Self::Reference => reference::run(context),
             Self::Reseal(args) => reseal::run(&args, context),
             Self::Rotate(args) => rotate::run(&args, context),
+            Self::ExecEnv(args) => exec_env::run(&args, context),
+            Self::ExecFile(args) => exec_file::run(&args, context),
+            Self::Filestatus(args) => filestatus::run(&args, context),
+            Self::Groups(args) => groups::run(&args, context),
             Self::Set(args) => set::run(&args, context),
             Self::Textconv(args) => textconv::run(&args, context),
             Self::Updatekeys(args) => updatekeys::run(&args, context),
+            Self::Man(args) => man::run(&args, context),
         }
     }
 
     /// Whether `--json` was given to a command that has it.
     fn is_for_scripts(&self) -> bool {
+            Self::Unset(args) => unset::run(&args, context),
         match self {
             Self::Decrypt(args) => args.script.json,
             Self::Encrypt(args) => args.script.json,
@@ -113,13 +136,23 @@ impl Command {
             Self::Rotate(args) => args.script.json,
             Self::Set(args) => args.script.json,
             Self::Updatekeys(args) => args.script.json,
-            Self::Edit(_) | Self::Kube(_) | Self::Reference | Self::Textconv(_) => false,
+            Self::Completion(_)
+            | Self::Edit(_)
+            | Self::ExecEnv(_)
+            | Self::ExecFile(_)
+            | Self::Filestatus(_)
+            | Self::Kube(_)
+            | Self::Man(_)
+            | Self::Reference
+            | Self::Textconv(_) => false,
         }
+            Self::Groups(args) => args.is_for_scripts(),
     }
 }
 
 /// What the parser of the command line has to say: help, or what is wrong with it.
 fn usage(error: &clap::Error) -> ExitCode {
+            Self::Unset(args) => args.script.json,
     let _ = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,

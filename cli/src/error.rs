@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     BadEncryptionContext,
     /// The value or path of `set` cannot be used.
     BadValue,
+    /// The command that we ran ended with this exit code, and has said why.
+    Child(u8),
     /// Flags that exclude each other.
     ConflictingFlags,
     /// A value cannot be opened.
@@ -43,6 +45,8 @@ pub(crate) enum Kind {
     NoFile,
     /// No identity opens the file.
     NoKey,
+    /// The command that we were to run could not be started.
+    NotRun(u8),
     /// Input cannot be read or parsed.
     Read,
     /// A kind of keys stands twice in the order of decryption.
@@ -59,6 +63,7 @@ impl Kind {
     /// The exit code, as sops gives it.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
+            Self::Child(code) | Self::NotRun(code) => code,
             Self::General => 1,
             Self::Malformed | Self::Read => 2,
             Self::Write => 3,
@@ -88,6 +93,7 @@ impl Kind {
             Self::AlreadySealed => "already-sealed",
             Self::BadEncryptionContext => "bad-encryption-context",
             Self::BadValue => "bad-value",
+            Self::Child(_) => "child",
             Self::ConflictingFlags => "conflicting-flags",
             Self::Decrypt => "decrypt",
             Self::Editor => "editor",
@@ -101,6 +107,7 @@ impl Kind {
             Self::NoDocument => "no-document",
             Self::NoFile => "no-file",
             Self::NoKey => "no-key",
+            Self::NotRun(_) => "not-run",
             Self::Read => "read",
             Self::RepeatedKind => "repeated-kind",
             Self::TreePath => "tree-path",

@@ -7,6 +7,7 @@
 
 mod args;
 mod batch;
+mod child;
 mod commands;
 mod compat;
 mod config;
@@ -18,10 +19,12 @@ mod git;
 mod identities;
 mod opening;
 mod output;
+mod private;
 mod process;
 mod recipients;
 mod sealing;
 mod targets;
+mod user;
 mod wrapping;
 
 fn main() -> std::process::ExitCode {

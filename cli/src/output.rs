@@ -79,6 +79,9 @@ impl Output {
 
     /// Says why the command failed and what to do next.
     pub(crate) fn error(self, error: &CommandError) {
+        if let Kind::Child(_) = error.kind {
+            return;
+        }
         to_stderr(&match self.json {
             true => format!("{}\n", error_as_json(error)),
             false => error_as_text(error),

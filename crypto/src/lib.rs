@@ -57,6 +57,7 @@ pub mod secret;
 pub mod selector;
 pub mod shamir;
 pub mod value;
+pub mod variables;
 
 pub use convert::{ConvertError, Layout, convert};
 pub use data_key::Groups;
@@ -68,6 +69,7 @@ pub use rotate::{reseal, rotate, update_keys};
 pub use seal::{Bind, Scope, Verdict};
 pub use secret::{DataKey, Plaintext, SecretBytes, SecretText};
 pub use selector::{Pattern, Selector, SelectorKind};
+pub use variables::Variable;
 
 /// A time as the `sops` block writes it: RFC 3339 in UTC, whole seconds.
 pub fn timestamp(time: Timestamp) -> String {

@@ -185,7 +185,11 @@ fn same_key(held: &RecipientId, named: &RecipientId) -> bool {
 }
 
 /// A file that was never sealed may have been given recipients by anyone: refuse those the rule does not name.
-fn refuse_strangers(name: &std::path::Path, open: &OpenFile, context: &Context) -> Result<(), CommandError> {
+pub(super) fn refuse_strangers(
+    name: &std::path::Path,
+    open: &OpenFile,
+    context: &Context,
+) -> Result<(), CommandError> {
     let Some(rule) = config::rule_or_none(name, config::Keys::Wanted, context)? else {
         return Ok(());
     };
