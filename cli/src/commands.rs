@@ -3,7 +3,9 @@
 //! A command is a file in this folder: its arguments with their help on top, one function below.
 
 mod completion;
+mod check;
 mod decrypt;
+mod doctor;
 mod edit;
 mod encrypt;
 mod init;
@@ -44,7 +46,9 @@ pub(crate) struct Context {
 /// All commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Check(check::CheckArgs),
     Decrypt(decrypt::DecryptArgs),
+    Doctor(doctor::DoctorArgs),
     Edit(edit::EditArgs),
     Completion(completion::CompletionArgs),
     Encrypt(encrypt::EncryptArgs),
@@ -103,7 +107,9 @@ pub(crate) fn has_flag(name: &str) -> bool {
 impl Command {
     fn run(self, context: &Context) -> Result<(), CommandError> {
         match self {
+            Self::Check(args) => check::run(&args, context),
             Self::Decrypt(args) => decrypt::run(&args, context),
+            Self::Doctor(args) => doctor::run(&args, context),
             Self::Edit(args) => edit::run(&args, context),
             Self::Encrypt(args) => encrypt::run(&args, context),
             Self::Init(args) => init::run(&args, context),
@@ -128,7 +134,9 @@ impl Command {
     fn is_for_scripts(&self) -> bool {
             Self::Unset(args) => unset::run(&args, context),
         match self {
+            Self::Check(args) => args.script.json,
             Self::Decrypt(args) => args.script.json,
+            Self::Doctor(args) => args.script.json,
             Self::Encrypt(args) => args.script.json,
             Self::Init(args) => args.script.json,
             Self::Keygen(args) => args.script.json,

@@ -8,6 +8,7 @@
 mod file;
 mod lookup;
 mod stores;
+mod survey;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use crate::error::CommandError;
 
 pub(crate) use lookup::absolute;
 pub(crate) use stores::layout;
+pub(crate) use survey::{Survey, survey};
 
 /// Name of the file with the rules.
 pub(crate) const CONFIG_NAME: &str = ".sops.yaml";

@@ -12,10 +12,10 @@ use lacre_crypto::recipient::{Identity, RecipientId, WrappedKey};
 use lacre_crypto::{Format, OpenFile, OpenOptions, SealedFile, Verdict};
 
 use crate::commands::Context;
-use crate::{compat, config};
 use crate::error::{CommandError, Kind};
 use crate::files::Input;
 use crate::identities::Keyring;
+use crate::{compat, config};
 use remembering::{Memory, Remembering};
 
 /// What to do about a document whose authentication is missing or wrong.
@@ -60,6 +60,23 @@ struct Gathered {
     wanted: HashSet<RecipientId>,
     keyring: Keyring,
     memory: Memory,
+}
+
+/// What came of trying each entry of a file by itself.
+pub(crate) struct Trials {
+    /// In the order of the entries.
+    pub(crate) entries: Vec<Trial>,
+    /// Places where identities were looked for, and what was found there.
+    pub(crate) places: Vec<(String, String)>,
+}
+
+/// What the identities here say to one entry.
+#[derive(Default)]
+pub(crate) struct Trial {
+    /// The public half of the one that opens it.
+    pub(crate) opened_by: Option<String>,
+    /// What those said that it is for and that failed.
+    pub(crate) said: Vec<String>,
 }
 
 impl<'a> Opener<'a> {
@@ -126,6 +143,32 @@ impl<'a> Opener<'a> {
             ));
         }
         Ok(open)
+    }
+
+    /// What the identities here say to each of `entries`, and where they were looked for.
+    pub(crate) fn try_each(&self, entries: &[WrappedKey]) -> Trials {
+        let wanted: Vec<RecipientId> = entries.iter().map(|key| key.recipient.clone()).collect();
+        let gathered = self.identities(&wanted);
+        let identities = gathered.memory.around(&gathered.keyring.as_refs());
+        let answer = |key: &WrappedKey| {
+            let mut trial = Trial::default();
+            for identity in &identities {
+                match identity.unwrap(key) {
+                    None => {}
+                    Some(Ok(_)) => {
+                        trial.opened_by = Some(identity.public());
+                        break;
+                    }
+                    Some(Err(error)) => trial.said.push(format!("{}: {}", identity.public(), error.reason)),
+                }
+            }
+            trial
+        };
+        let places = gathered.keyring.places();
+        Trials {
+            entries: entries.iter().map(answer).collect(),
+            places: places.map(|(name, outcome)| (name.to_owned(), outcome.to_owned())).collect(),
+        }
     }
 
     /// The identities that may open what is sealed for `wanted`: those that are known, unless somebody is wanted whom

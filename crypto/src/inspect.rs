@@ -29,6 +29,8 @@ pub struct Inspection {
     pub sealed: usize,
     /// Values that the selector leaves in the clear.
     pub clear: usize,
+    /// The first [`FINDINGS_MAX`] of them: lines, counted from 1, and paths.
+    pub clear_values: Vec<(usize, String)>,
     /// Values that are null or empty, which are never sealed.
     pub empty: usize,
     /// Whether there is a seal. One that was taken off looks like one that never was.
@@ -179,6 +181,27 @@ impl SealedFile {
     }
 }
 
+/// The lines on which EncryptedSecrets without a `sops` block begin, in a text that may be a stream of manifests. None
+/// for a text that cannot be read: templates are not our business.
+pub fn plain_objects(text: &str, format: Format) -> Vec<usize> {
+    if !matches!(format, Format::Json | Format::Yaml) || !text.contains(object::KIND) {
+        return Vec::new();
+    }
+    let Ok(document) = Document::read(text, format) else { return Vec::new() };
+    let says = |part: usize, key: &str, wanted: &str| {
+        let entry = document.tree.root_entry(part, key);
+        entry.is_some_and(|entry| document.tree.plain(entry.value, false) == *wanted)
+    };
+    let is_plain = |part: &usize| {
+        says(*part, "apiVersion", object::API_VERSION)
+            && says(*part, "kind", object::KIND)
+            && document.tree.root_entry(*part, BLOCK_KEY).is_none()
+    };
+    let lines = Lines::of(text);
+    let begin = |part: usize| document.tree.root_entry(part, "kind").map_or(0, |entry| entry.place.start);
+    (0..document.tree.documents.len()).filter(is_plain).map(|part| lines.number(begin(part))).collect()
+}
+
 /// Where lines begin, so that finding the number of one does not count all before it.
 struct Lines(Vec<usize>);
 
@@ -204,6 +227,14 @@ impl Inspecting<'_> {
     fn add(&mut self, offset: usize, problem: Problem) {
         if self.found.findings.len() < FINDINGS_MAX {
             self.found.findings.push(Finding { line: self.lines.number(offset), problem });
+        }
+    }
+
+    fn add_clear(&mut self, index: usize) {
+        self.found.clear += 1;
+        if self.found.clear_values.len() < FINDINGS_MAX {
+            let value = (self.lines.number(self.offset(index)), self.path(index));
+            self.found.clear_values.push(value);
         }
     }
 
@@ -249,7 +280,8 @@ impl Inspecting<'_> {
                     self.add(offset, Problem::ClearSealedForm(self.path(index)));
                 }
                 (_, Some(Ok(_))) => self.found.sealed += 1,
-                (false, None) => self.found.clear += usize::from(!leaf.is_comment()),
+                (false, None) if leaf.is_comment() => {}
+                (false, None) => self.add_clear(index),
             }
         }
         if clear_comments > 0 {
@@ -422,6 +454,7 @@ mod tests {
         let found = inspect(&sealed(PLAIN, Selector::default(), true));
         assert_eq!(found.findings, []);
         assert_eq!((found.sealed, found.clear, found.empty), (2, 1, 2));
+        assert_eq!(found.clear_values, [(4, "c_unencrypted".to_owned())]);
         assert!(found.has_seal && !found.is_object);
         assert_eq!(found.block_line, 7);
         assert!(!inspect(&sealed(PLAIN, Selector::default(), false)).has_seal);
@@ -483,6 +516,15 @@ mod tests {
         );
         let same = text.replace(line(&text, "b: "), &format!("b: {}", &line(&text, "a: ")[3..]));
         assert_eq!(said(&same), Vec::<String>::new());
+    }
+
+    #[test]
+    fn objects_that_nobody_sealed_are_found_in_a_stream() {
+        let object = "apiVersion: lacre.dev/v1alpha1\nkind: EncryptedSecret\nspec: {}\n";
+        let stream = format!("kind: ConfigMap\n---\n{object}---\n{object}sops: {{}}\n");
+        assert_eq!(plain_objects(&stream, Format::Yaml), [4]);
+        assert_eq!(plain_objects("kind: EncryptedSecret\n", Format::Yaml), Vec::<usize>::new());
+        assert_eq!(plain_objects("{{ kind: EncryptedSecret", Format::Yaml), Vec::<usize>::new());
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(super) struct ConfigFile {
 /// A creation rule as written.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct RawRule {
-    path_regex: Option<String>,
+    pub(super) path_regex: Option<String>,
     #[serde(default)]
     age: Words,
     #[serde(default)]

@@ -8,6 +8,7 @@ mod docs;
 mod editor;
 mod files;
 mod git;
+mod hooks;
 mod interop;
 mod sandbox;
 mod tamper;
