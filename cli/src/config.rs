@@ -79,7 +79,7 @@ pub(crate) fn rule_required(file: &Path, context: &Context) -> Result<Rule, Comm
             "{}: config file not found, or has no creation rules",
             file.display()
         ))
-        .hint(format!("make a {CONFIG_NAME} with `lacre init`, or name one with `--config FILE`"))),
+        .hint(survey::way_to_rules(file, context))),
         Found::NoMatch { config, path } => Err(no_match(&config, &path)),
     }
 }

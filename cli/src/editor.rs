@@ -132,8 +132,10 @@ impl Buffer {
 /// A folder for this buffer alone, in memory unless the caller chose another place.
 fn private_folder(chosen: Option<&Path>) -> Result<PrivateFolder, CommandError> {
     if let Some(parent) = chosen {
-        return PrivateFolder::inside(parent)
-            .map_err(|error| CommandError::on(Kind::Editor, parent.display(), files::plain_words(&error)));
+        return PrivateFolder::inside(parent).map_err(|error| {
+            CommandError::on(Kind::Editor, parent.display(), files::plain_words(&error))
+                .hint("name a folder that you can write to with `--buffer-directory DIR`")
+        });
     }
     PrivateFolder::in_memory().ok_or_else(|| {
         CommandError::new(Kind::Editor, "no memory file system to hold the plaintext while it is edited")
@@ -150,7 +152,10 @@ fn editor_words() -> Result<Vec<OsString>, CommandError> {
     let mut words: Vec<OsString> = match named {
         Some((variable, value)) => shlex::split(&value)
             .filter(|words| !words.is_empty())
-            .ok_or_else(|| CommandError::on(Kind::Editor, variable, "has an open quote"))?
+            .ok_or_else(|| {
+                CommandError::on(Kind::Editor, &variable, "has an open quote")
+                    .hint(format!("write {variable} as a shell would take it"))
+            })?
             .into_iter()
             .map(OsString::from)
             .collect(),

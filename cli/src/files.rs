@@ -42,9 +42,13 @@ impl Input<SecretBytes> {
     pub(crate) fn into_text(self) -> Result<Input, CommandError> {
         let place = self.path.as_ref().map_or("standard input".into(), |path| path.display().to_string());
         let content = self.content.into_text().map_err(|bytes| {
-            let valid =
-                std::str::from_utf8(bytes.expose_secret()).map_or_else(|error| error.valid_up_to(), str::len);
-            CommandError::on(Kind::Read, place, format!("not UTF-8 text at byte {}", valid + 1))
+            let bytes = bytes.expose_secret();
+            let valid = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
+            let before = String::from_utf8_lossy(&bytes[..valid]);
+            let (line, column) = (before.matches('\n').count() + 1, before.rsplit('\n').next());
+            let column = column.map_or(0, |text| text.chars().count()) + 1;
+            CommandError::on(Kind::Read, place, format!("line {line}, column {column}: not UTF-8 text"))
+                .hint("save it as UTF-8, or seal all of it as one value with `--input-type binary`")
         })?;
         Ok(Input { name: self.name, path: self.path, content })
     }
@@ -91,7 +95,7 @@ pub(crate) fn read_bytes(path: &Path) -> Result<SecretBytes, CommandError> {
                 failure.hint("look at the name, and at the folder this was started in")
             }
             io::ErrorKind::PermissionDenied => failure.hint("ask its owner for the right to read it"),
-            _ => failure,
+            _ => failure.hint("name a file of at most 256 MiB that can be read"),
         }
     };
     File::open(path).and_then(|file| read_bounded(file, FILE_BYTES_MAX)).map_err(told)
@@ -123,7 +127,8 @@ pub(crate) fn create(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<(), 
     let place = Place { target: path.to_owned(), metadata: None, direct: false };
     match place.put(bytes, &Attributes::fresh(privacy), Existing::Refuse) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(CommandError::on(Kind::Write, path.display(), "exists already"))
+            Err(CommandError::on(Kind::Write, path.display(), "exists already")
+                .hint("name another file, or move that one away"))
         }
         result => result.map_err(|error| write_error(path, &error)),
     }
@@ -167,8 +172,9 @@ fn read_stdin(named: Option<&Path>) -> Result<Input<SecretBytes>, CommandError> 
         return Err(CommandError::new(Kind::NoFile, "no file given, and standard input is a terminal")
             .hint("name a file, or pipe one in and name it with `--filename-override NAME`"));
     }
-    let content = read_bounded(io::stdin().lock(), FILE_BYTES_MAX)
-        .map_err(|error| CommandError::on(Kind::Read, "standard input", plain_words(&error)))?;
+    let content = read_bounded(io::stdin().lock(), FILE_BYTES_MAX).map_err(|error| {
+        CommandError::on(Kind::Read, "standard input", plain_words(&error)).hint("name a file")
+    })?;
     let name = named.unwrap_or(Path::new("standard input")).to_owned();
     Ok(Input { name, path: None, content })
 }
@@ -180,7 +186,10 @@ fn write_error(path: &Path, error: &io::Error) -> CommandError {
         io::ErrorKind::PermissionDenied => failure.hint(
             "files are replaced in one step, so their folder must be writable and their owner must be yours to keep",
         ),
-        _ => failure,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            failure.hint("make room there; the file is as it was")
+        }
+        _ => failure.hint("the file is as it was; name another one with `--output FILE`"),
     }
 }
 
@@ -267,7 +276,7 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, b"ab\xff").unwrap();
         let error = read(Some(&file), None).unwrap_err();
-        assert!(error.cause.to_string().ends_with("not UTF-8 text at byte 3"), "{}", error.cause);
+        assert!(error.cause.to_string().ends_with("line 1, column 3: not UTF-8 text"), "{}", error.cause);
         assert!(read_bounded(&b"123"[..], 3).is_ok() && read_bounded(&b"1234"[..], 3).is_err());
     }
 }

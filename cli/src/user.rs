@@ -21,11 +21,14 @@ impl User {
     /// The user called `name`.
     pub(crate) fn find(name: &str) -> Result<Self, CommandError> {
         let read = |path: &str| {
-            std::fs::read_to_string(Path::new(path))
-                .map_err(|error| CommandError::on(Kind::General, path, files::plain_words(&error)))
+            std::fs::read_to_string(Path::new(path)).map_err(|error| {
+                CommandError::on(Kind::General, path, files::plain_words(&error)).hint("do without `--user`")
+            })
         };
-        Self::parse(name, &read("/etc/passwd")?, &read("/etc/group")?)
-            .ok_or_else(|| CommandError::general(format!("there is no user `{name}` in /etc/passwd")))
+        Self::parse(name, &read("/etc/passwd")?, &read("/etc/group")?).ok_or_else(|| {
+            CommandError::general(format!("there is no user `{name}` in /etc/passwd"))
+                .hint("name a user that `getent passwd` shows from that file")
+        })
     }
 
     fn parse(name: &str, passwd: &str, group: &str) -> Option<Self> {

@@ -43,7 +43,7 @@ pub(crate) struct ExecEnvArgs {
 pub(crate) fn run(args: &ExecEnvArgs, context: &Context) -> Result<(), CommandError> {
     if args.background && args.same_process {
         let problem = "--same-process and --background exclude each other";
-        return Err(CommandError::new(Kind::ConflictingFlags, problem));
+        return Err(CommandError::new(Kind::ConflictingFlags, problem).hint("give one of them"));
     }
     let (file, words) = args.command.resolved()?;
     let format = FormatArgs { input_type: args.input_type.clone(), ..FormatArgs::default() };

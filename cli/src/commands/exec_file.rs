@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ExecFileArgs, context: &Context) -> Result<(), CommandE
     let name = args.filename.as_deref().unwrap_or(Path::new(NAME_DEFAULT));
     if !matches!(name.components().collect::<Vec<_>>()[..], [Component::Normal(_)]) {
         let problem = "must be a plain name, since the file stands in a folder of its own";
-        return Err(CommandError::on(Kind::General, name.display(), problem));
+        return Err(CommandError::on(Kind::General, name.display(), problem).hint("give a name without `/`"));
     }
     let open = args.command.open(&file, &args.format, context)?;
     let content = SecretBytes::new(open.plaintext().expose_secret().to_vec());
@@ -67,6 +67,7 @@ pub(crate) fn run(args: &ExecFileArgs, context: &Context) -> Result<(), CommandE
     }
     let failed = |error: std::io::Error| {
         CommandError::on(Kind::Write, "the file for the command", files::plain_words(&error))
+            .hint("make room in the memory file system, or do without `--no-fifo`")
     };
     let folder = folder(args.no_fifo)?;
     let path = match args.no_fifo {
@@ -87,8 +88,10 @@ fn folder(needs_memory: bool) -> Result<PrivateFolder, CommandError> {
                 .hint("set XDG_RUNTIME_DIR to a folder on tmpfs that you can write to")
                 .hint("or do without `--no-fifo`"))
         }
-        None => PrivateFolder::inside(&std::env::temp_dir())
-            .map_err(|error| CommandError::on(Kind::Write, "a folder", files::plain_words(&error))),
+        None => PrivateFolder::inside(&std::env::temp_dir()).map_err(|error| {
+            CommandError::on(Kind::Write, "a folder", files::plain_words(&error))
+                .hint("set TMPDIR to a folder that you can write to")
+        }),
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) struct ManArgs {
 pub(crate) fn run(args: &ManArgs, context: &Context) -> Result<(), CommandError> {
     let failed = |error: std::io::Error| {
         CommandError::on(Kind::Write, args.folder.display(), files::plain_words(&error))
+            .hint("name a folder that you can write to")
     };
     std::fs::create_dir_all(&args.folder).map_err(failed)?;
     let mut root = CommandLine::command().disable_help_subcommand(true);

@@ -32,6 +32,9 @@ pub(super) struct ConfigFile {
     pub(super) creation_rules: Vec<RawRule>,
     #[serde(default)]
     pub(super) stores: Stores,
+    /// Sections that nobody reads, here or in sops; kept so that a misspelt one can be named.
+    #[serde(flatten)]
+    pub(super) unknown: BTreeMap<String, Value>,
 }
 
 /// A creation rule as written.
@@ -103,7 +106,10 @@ struct Words(Vec<String>);
 pub(super) fn read(path: &Path) -> Result<ConfigFile, CommandError> {
     let bytes = std::fs::File::open(path)
         .and_then(|file| files::read_bounded(file, CONFIG_BYTES_MAX))
-        .map_err(|error| CommandError::on(Kind::General, path.display(), files::plain_words(&error)))?;
+        .map_err(|error| {
+            CommandError::on(Kind::General, path.display(), files::plain_words(&error))
+                .hint("make it readable, or use another file with `--config FILE`")
+        })?;
     if bytes.expose_secret().iter().all(u8::is_ascii_whitespace) {
         return Ok(ConfigFile::default());
     }
@@ -193,7 +199,8 @@ impl RawGroup {
         if depth > MERGE_DEPTH_MAX {
             return Err(CommandError::general(format!(
                 "{place}: groups merged deeper than {MERGE_DEPTH_MAX}"
-            )));
+            ))
+            .hint("name the keys in the group itself"));
         }
         refuse_unusable(
             place,
@@ -243,7 +250,8 @@ fn refuse_unusable(place: &str, fields: &[(&str, &Option<Value>)]) -> Result<(),
         None => Ok(()),
         Some((field, _)) => Err(CommandError::general(format!(
             "{place}: `{field}`: this build cannot seal for that kind of key, and a file must not lack a recipient"
-        ))),
+        ))
+        .hint("use a build that can (`lacre doctor` says what this one can), or give other keys with `--age`, `--pgp` or `--kms`")),
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{file, lookup};
+use super::{CONFIG_NAME, file, lookup};
 use crate::commands::Context;
 use crate::compat;
 use crate::error::CommandError;
+use crate::output::{Output, recorded};
 
 /// The configuration for a file, rule by rule.
 pub(crate) struct Survey {
@@ -43,4 +44,23 @@ pub(crate) fn survey(file: &Path, context: &Context) -> Result<Option<Survey>, C
         });
     }
     Ok(Some(Survey { config, path, rules }))
+}
+
+/// What to do when there is no rule at all: make a configuration, or correct the one that is there.
+pub(super) fn way_to_rules(file: &Path, context: &Context) -> String {
+    let named = context.global.config.as_deref().map(Path::new);
+    // What is to be warned about has been said by whoever looked for the rule.
+    let quiet = Output::default();
+    let found = recorded(|| lookup::find(file, named, compat::spoken(), quiet)).0.ok().flatten();
+    let Some(config) = found else {
+        return format!("make a {CONFIG_NAME} with `lacre init`, or name one with `--config FILE`");
+    };
+    let unknown = file::read(&config).map(|content| content.unknown).unwrap_or_default();
+    let shown = config.display();
+    match unknown.keys().next() {
+        Some(name) => {
+            format!("{shown} has a section `{name}`, which nobody reads: should it be `creation_rules`?")
+        }
+        None => format!("add `creation_rules:` to {shown}, as `lacre init` writes them in an empty folder"),
+    }
 }
