@@ -2,29 +2,30 @@
 //!
 //! A command is a file in this folder: its arguments with their help on top, one function below.
 
-mod completion;
 mod check;
+mod completion;
 mod decrypt;
 mod doctor;
 mod edit;
 mod encrypt;
-mod init;
-mod keygen;
 mod exec;
 mod exec_env;
 mod exec_file;
 mod filestatus;
 mod groups;
+mod init;
+mod keygen;
 mod kube;
+mod man;
+mod publish;
 mod reference;
 mod reseal;
-mod man;
 mod rotate;
 mod set;
 mod textconv;
+mod unset;
 mod updatekeys;
 
-mod unset;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -47,31 +48,32 @@ pub(crate) struct Context {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Check(check::CheckArgs),
+    Completion(completion::CompletionArgs),
     Decrypt(decrypt::DecryptArgs),
     Doctor(doctor::DoctorArgs),
     Edit(edit::EditArgs),
-    Completion(completion::CompletionArgs),
     Encrypt(encrypt::EncryptArgs),
-    Init(init::InitArgs),
-    Keygen(keygen::KeygenArgs),
-    Kube(kube::KubeArgs),
-    #[command(hide = true)]
     ExecEnv(exec_env::ExecEnvArgs),
     ExecFile(exec_file::ExecFileArgs),
     Filestatus(filestatus::FilestatusArgs),
     Groups(groups::GroupsArgs),
+    Init(init::InitArgs),
+    Keygen(keygen::KeygenArgs),
+    Kube(kube::KubeArgs),
+    #[command(hide = true)]
+    Man(man::ManArgs),
+    Publish(publish::PublishArgs),
+    #[command(hide = true)]
     Reference,
     Reseal(reseal::ResealArgs),
     Rotate(rotate::RotateArgs),
     Set(set::SetArgs),
-    Man(man::ManArgs),
-    #[command(hide = true)]
     Textconv(textconv::TextconvArgs),
+    Unset(unset::UnsetArgs),
     Updatekeys(updatekeys::UpdatekeysArgs),
 }
 
 /// Runs the command line `words`, prints what there is to print, and gives the exit code.
-    Unset(unset::UnsetArgs),
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     process::harden();
     let line = match CommandLine::try_parse_from(words) {
@@ -108,41 +110,45 @@ impl Command {
     fn run(self, context: &Context) -> Result<(), CommandError> {
         match self {
             Self::Check(args) => check::run(&args, context),
+            Self::Completion(args) => completion::run(&args, context),
             Self::Decrypt(args) => decrypt::run(&args, context),
             Self::Doctor(args) => doctor::run(&args, context),
             Self::Edit(args) => edit::run(&args, context),
             Self::Encrypt(args) => encrypt::run(&args, context),
-            Self::Init(args) => init::run(&args, context),
-            Self::Completion(args) => completion::run(&args, context),
-            Self::Keygen(args) => keygen::run(&args, context),
-            Self::Kube(args) => kube::run(&args, context),
-            Self::Reference => reference::run(context),
-            Self::Reseal(args) => reseal::run(&args, context),
-            Self::Rotate(args) => rotate::run(&args, context),
             Self::ExecEnv(args) => exec_env::run(&args, context),
             Self::ExecFile(args) => exec_file::run(&args, context),
             Self::Filestatus(args) => filestatus::run(&args, context),
             Self::Groups(args) => groups::run(&args, context),
+            Self::Init(args) => init::run(&args, context),
+            Self::Keygen(args) => keygen::run(&args, context),
+            Self::Kube(args) => kube::run(&args, context),
+            Self::Man(args) => man::run(&args, context),
+            Self::Publish(args) => publish::run(&args, context),
+            Self::Reference => reference::run(context),
+            Self::Reseal(args) => reseal::run(&args, context),
+            Self::Rotate(args) => rotate::run(&args, context),
             Self::Set(args) => set::run(&args, context),
             Self::Textconv(args) => textconv::run(&args, context),
+            Self::Unset(args) => unset::run(&args, context),
             Self::Updatekeys(args) => updatekeys::run(&args, context),
-            Self::Man(args) => man::run(&args, context),
         }
     }
 
     /// Whether `--json` was given to a command that has it.
     fn is_for_scripts(&self) -> bool {
-            Self::Unset(args) => unset::run(&args, context),
         match self {
             Self::Check(args) => args.script.json,
             Self::Decrypt(args) => args.script.json,
             Self::Doctor(args) => args.script.json,
             Self::Encrypt(args) => args.script.json,
+            Self::Groups(args) => args.is_for_scripts(),
             Self::Init(args) => args.script.json,
             Self::Keygen(args) => args.script.json,
+            Self::Publish(args) => args.script.json,
             Self::Reseal(args) => args.script.json,
             Self::Rotate(args) => args.script.json,
             Self::Set(args) => args.script.json,
+            Self::Unset(args) => args.script.json,
             Self::Updatekeys(args) => args.script.json,
             Self::Completion(_)
             | Self::Edit(_)
@@ -154,13 +160,11 @@ impl Command {
             | Self::Reference
             | Self::Textconv(_) => false,
         }
-            Self::Groups(args) => args.is_for_scripts(),
     }
 }
 
 /// What the parser of the command line has to say: help, or what is wrong with it.
 fn usage(error: &clap::Error) -> ExitCode {
-            Self::Unset(args) => args.script.json,
     let _ = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,

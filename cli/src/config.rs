@@ -5,6 +5,7 @@
 //! the two find different files, a warning says so. The first rule whose `path_regex` matches the path below the
 //! configuration's folder wins.
 
+mod destination;
 mod file;
 mod lookup;
 mod stores;
@@ -21,6 +22,7 @@ use crate::commands::Context;
 use crate::compat;
 use crate::error::CommandError;
 
+pub(crate) use destination::{Publication, destination};
 pub(crate) use lookup::absolute;
 pub(crate) use stores::layout;
 pub(crate) use survey::{Survey, survey};

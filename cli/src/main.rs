@@ -21,6 +21,7 @@ mod opening;
 mod output;
 mod private;
 mod process;
+mod publish;
 mod recipients;
 mod sealing;
 mod targets;

@@ -59,6 +59,18 @@ impl Plan {
         })
     }
 
+    /// The plan of a rule alone, with its selector, whichever of the six it is.
+    pub(crate) fn of_rule(rule: &Rule) -> Self {
+        Self {
+            groups: rule.groups.clone(),
+            shamir_threshold: rule.shamir_threshold,
+            selector: rule.selector.clone().unwrap_or_default(),
+            mac_only_encrypted: rule.mac_only_encrypted,
+            seal: rule.seal,
+            allow_plaintext: false,
+        }
+    }
+
     /// The recipients, ready to wrap.
     pub(crate) fn ready(&self) -> Result<ReadyGroups, CommandError> {
         ReadyGroups::new(&self.groups, self.shamir_threshold)

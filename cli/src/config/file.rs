@@ -14,6 +14,7 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use yaml_serde::Value;
 
 use super::Rule;
+use super::destination::RawDestination;
 use super::stores::Stores;
 use crate::error::{CommandError, Kind};
 use crate::files;
@@ -30,6 +31,8 @@ const MERGE_DEPTH_MAX: usize = 16;
 pub(super) struct ConfigFile {
     #[serde(default)]
     pub(super) creation_rules: Vec<RawRule>,
+    #[serde(default)]
+    pub(super) destination_rules: Vec<RawDestination>,
     #[serde(default)]
     pub(super) stores: Stores,
     /// Sections that nobody reads, here or in sops; kept so that a misspelt one can be named.
@@ -125,17 +128,20 @@ pub(super) fn read(path: &Path) -> Result<ConfigFile, CommandError> {
         })
 }
 
+/// Whether a rule with this pattern is for `path`; one without a pattern is for every path.
+pub(super) fn pattern_matches(pattern: Option<&str>, path: &str, place: &str) -> Result<bool, CommandError> {
+    let Some(pattern) = pattern else { return Ok(true) };
+    let pattern = Pattern::new("path_regex", pattern).map_err(|error| {
+        CommandError::general(format!("{place}: {error}"))
+            .hint("patterns are those of Go's regexp package, without look-around")
+    })?;
+    Ok(pattern.is_match(path))
+}
+
 impl RawRule {
     /// Whether the rule is for `path`; one without a pattern is for every path.
     pub(super) fn matches(&self, path: &str, place: &str) -> Result<bool, CommandError> {
-        let Some(pattern) = &self.path_regex else {
-            return Ok(true);
-        };
-        let pattern = Pattern::new("path_regex", pattern).map_err(|error| {
-            CommandError::general(format!("{place}: {error}"))
-                .hint("patterns are those of Go's regexp package, without look-around")
-        })?;
-        Ok(pattern.is_match(path))
+        pattern_matches(self.path_regex.as_deref(), path, place)
     }
 
     /// What the rule means for `groups`. `place` names it in errors.

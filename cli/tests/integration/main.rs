@@ -10,5 +10,6 @@ mod files;
 mod git;
 mod hooks;
 mod interop;
+mod publish;
 mod sandbox;
 mod tamper;

@@ -133,6 +133,8 @@ fn build(
     add_flags(&mut words, verb, line, output)?;
     add_defaults(&mut words, verb, line, top);
     add_formats(&mut words, verb, line, operands);
+    let indent = line.value("indent").or_else(|| top.value("indent"));
+    words.extend(indent.filter(|_| matches!(verb, Verb::Decrypt | Verb::Encrypt)).map(|n| joined("indent", n)));
     add_services(&mut words, line)?;
     words.push("--".into());
     words.extend(operands.iter().map(|operand| as_file_or_text(operand)));
