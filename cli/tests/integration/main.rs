@@ -13,3 +13,6 @@ mod interop;
 mod publish;
 mod sandbox;
 mod tamper;
+mod removing;
+mod running;
+mod shells;
