@@ -22,6 +22,7 @@ use crate::output;
 use replacing::{Attributes, Existing, Place};
 
 pub(crate) use folder::walk;
+pub(crate) use replacing::is_left_behind;
 
 /// Most bytes of a file or stream that are read.
 pub(crate) const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;

@@ -189,7 +189,8 @@ impl Targets {
         let mut wanted = HashSet::new();
         let look = |target: &Target| {
             let state = look(target, typed);
-            (target.folder.is_none() || is_business(target, &state), state)
+            let is_taken = !files::is_left_behind(&target.path) && is_business(target, &state);
+            (target.folder.is_none() || is_taken, state)
         };
         batch::in_order(&candidates, look, |target, (is_taken, state)| {
             if !is_taken {

@@ -15,6 +15,15 @@ const LINKS_MAX: usize = 40;
 
 const OWNER_ALONE: u32 = 0o600;
 
+/// How the name of a file begins between the moment when it is complete and the one when it takes the other's name.
+const TEMPORARY_PREFIX: &str = ".lacre-";
+
+/// Whether the file at `path` was left behind by a process that was killed in that moment. It is complete, nobody reads
+/// it, and it may be removed.
+pub(crate) fn is_left_behind(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(TEMPORARY_PREFIX.as_bytes()))
+}
+
 /// What to do about a file that is there already.
 pub(super) enum Existing<'a> {
     /// Replace it if it still holds this.
@@ -96,7 +105,7 @@ fn complete_file(
     fill: &dyn Fn(&File) -> io::Result<()>,
 ) -> io::Result<tempfile::TempPath> {
     let mut name = tempfile::Builder::new();
-    name.prefix(".lacre-");
+    name.prefix(TEMPORARY_PREFIX);
     if let Some(file) = unnamed_file(folder, mode) {
         fill(&file)?;
         let linked = name.make_in(folder, |path| link(&file, path));

@@ -98,20 +98,3 @@ fn a_reader_that_went_away_is_no_failure() {
     let output = command.args(["-c", script]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "0\n");
 }
-
-#[test]
-fn kill_leaves_the_old_file_or_the_new_one() {
-    let sandbox = sealed();
-    let values: String = (0..500).map(|number| format!("key_{number}: value {number}\n")).collect();
-    sandbox.write("big.yaml", &values);
-    sandbox.lacre_ok(&["encrypt", "--in-place", "--age", &sandbox::recipient("ops"), "big.yaml"]);
-    for round in 0..15_u64 {
-        let mut command = sandbox.command(sandbox::lacre());
-        let mut child =
-            command.args(["rotate", "--in-place", "big.yaml"]).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(round * 7));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        assert_eq!(sandbox.lacre_ok(&["decrypt", "big.yaml"]), values, "round {round}");
-    }
-}

@@ -19,8 +19,7 @@ fn repository() -> Sandbox {
 /// Commits what is staged; says what the hook said, and whether it let it pass.
 fn commit(sandbox: &Sandbox) -> (bool, String) {
     let identity = ["-c", "user.name=ops", "-c", "user.email=ops@example.org"];
-    let output =
-        sandbox.command("git").args(identity).args(["commit", "-qm", "x"]).output().unwrap();
+    let output = sandbox.command("git").args(identity).args(["commit", "-qm", "x"]).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(text).unwrap())
 }

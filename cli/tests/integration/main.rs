@@ -10,6 +10,7 @@ mod files;
 mod git;
 mod hooks;
 mod interop;
+mod killed;
 mod publish;
 mod sandbox;
 mod tamper;

@@ -11,6 +11,7 @@ use super::super::updatekeys::Plan;
 use crate::commands::Context;
 use crate::config::{self, Keys, Rule};
 use crate::error::CommandError;
+use crate::files;
 use crate::opening;
 use crate::targets::{self, State};
 
@@ -62,6 +63,9 @@ pub(in crate::commands) fn judge(
     origin: Origin,
     context: &Context,
 ) -> Judgment {
+    if files::is_left_behind(path) {
+        return Judgment::left_behind(format);
+    }
     let text = std::str::from_utf8(content).ok();
     let state = targets::state(content, format);
     let mut judgment = Judgment { status: Status::Sealed, format, inspection: None, findings: Vec::new() };
@@ -82,6 +86,17 @@ impl Judgment {
         let next = error.hints.first().cloned().unwrap_or_else(|| "make it readable".to_owned());
         let finding = Finding { line: 1, is_warning: false, what: error.cause.to_string(), next };
         Self { status: Status::Unreadable, format: Format::Binary, inspection: None, findings: vec![finding] }
+    }
+
+    /// A file that should have taken another's name.
+    fn left_behind(format: Format) -> Self {
+        let mut judgment = Self { status: Status::Plain, format, inspection: None, findings: Vec::new() };
+        judgment.add(
+            1,
+            "left behind by a command that was killed while it wrote, perhaps with plaintext",
+            "remove it: the file that it was for is whole, and the command can be run again",
+        );
+        judgment
     }
 
     /// How many findings are more than warnings.
