@@ -11,9 +11,17 @@ fn repository() -> Sandbox {
     sandbox.lacre_ok(&["init", "--age", &sandbox::recipient("ops"), "--path-regex", "^secrets/"]);
     let hook = sandbox.work().join(".git/hooks/pre-commit");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
-    fs::write(&hook, "#!/bin/sh\nexec lacre check --staged\n").unwrap();
+    fs::write(&hook, format!("#!/bin/sh\nexec {}\n", entry())).unwrap();
     assert!(sandbox.command("chmod").arg("+x").arg(hook).status().unwrap().success());
     sandbox
+}
+
+/// The command of the hook that this repository offers to others.
+fn entry() -> String {
+    let hooks = fs::read_to_string(xtask::root().join(".pre-commit-hooks.yaml")).unwrap();
+    let line =
+        hooks.lines().find_map(|line| line.trim().strip_prefix("entry: ")).expect("a hook has an entry");
+    line.to_owned()
 }
 
 /// Commits what is staged; says what the hook said, and whether it let it pass.
