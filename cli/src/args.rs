@@ -53,6 +53,9 @@ pub(crate) struct KeyArgs {
     pub(crate) kms: Vec<String>,
     #[command(flatten)]
     pub(crate) aws: AwsArgs,
+    /// Of several key groups, this many are needed; it replaces the rule's number.
+    #[arg(long = "shamir-secret-sharing-threshold", value_name = "NUMBER")]
+    pub(crate) shamir_threshold: Option<usize>,
 }
 
 /// Parameters of the AWS KMS keys on the same command line.
@@ -98,15 +101,25 @@ pub(crate) struct SelectorArgs {
 /// How the document is read.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FormatArgs {
-    /// Read the document as `yaml` or `json`, whatever its name.
+    /// Read the document as `yaml`, `json`, `dotenv`, `ini` or `binary`, whatever its name.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) input_type: Option<String>,
-    /// The format to write; it must be the one that was read.
+    /// Write in this format, if the command can; without it, in the one that was read, every byte as it was.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) output_type: Option<String>,
     /// Choose format and rule by this name; for standard input.
     #[arg(long, value_name = "NAME")]
     pub(crate) filename_override: Option<PathBuf>,
+    /// Indent by this many spaces what is written in another format than it was read in.
+    #[arg(long, value_name = "SPACES", allow_negative_numbers = true)]
+    pub(crate) indent: Option<i64>,
+}
+
+impl FormatArgs {
+    /// The same for reading alone.
+    pub(crate) fn to_read(&self) -> Self {
+        Self { output_type: None, ..self.clone() }
+    }
 }
 
 /// Where the result goes.

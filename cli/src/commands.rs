@@ -2,24 +2,35 @@
 //!
 //! A command is a file in this folder: its arguments with their help on top, one function below.
 
+mod check;
+mod completion;
 mod decrypt;
+mod doctor;
 mod edit;
 mod encrypt;
+mod exec;
+mod exec_env;
+mod exec_file;
+mod filestatus;
+mod groups;
 mod init;
 mod keygen;
 mod kube;
+mod man;
+mod publish;
 mod reference;
 mod reseal;
 mod rotate;
 mod set;
 mod textconv;
+mod unset;
 mod updatekeys;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::args::{CommandLine, GlobalArgs};
 use crate::error::{CommandError, Kind};
@@ -36,18 +47,29 @@ pub(crate) struct Context {
 /// All commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Check(check::CheckArgs),
+    Completion(completion::CompletionArgs),
     Decrypt(decrypt::DecryptArgs),
+    Doctor(doctor::DoctorArgs),
     Edit(edit::EditArgs),
     Encrypt(encrypt::EncryptArgs),
+    ExecEnv(exec_env::ExecEnvArgs),
+    ExecFile(exec_file::ExecFileArgs),
+    Filestatus(filestatus::FilestatusArgs),
+    Groups(groups::GroupsArgs),
     Init(init::InitArgs),
     Keygen(keygen::KeygenArgs),
     Kube(kube::KubeArgs),
+    #[command(hide = true)]
+    Man(man::ManArgs),
+    Publish(publish::PublishArgs),
     #[command(hide = true)]
     Reference,
     Reseal(reseal::ResealArgs),
     Rotate(rotate::RotateArgs),
     Set(set::SetArgs),
     Textconv(textconv::TextconvArgs),
+    Unset(unset::UnsetArgs),
     Updatekeys(updatekeys::UpdatekeysArgs),
 }
 
@@ -69,20 +91,45 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// Runs the command line `words`, which one of another tool was put into, and leaves it to the caller to tell how
+/// that ended.
+pub(crate) fn attempt(words: &[OsString]) -> Result<(), CommandError> {
+    let line = CommandLine::try_parse_from(words).map_err(|error| {
+        CommandError::general(error.to_string().trim_start_matches("error: ").trim_end().to_owned())
+    })?;
+    let context = Context { global: line.global, output: Output::default() };
+    line.command.run(&context)
+}
+
+/// Whether every command has the flag called `name`.
+pub(crate) fn has_flag(name: &str) -> bool {
+    CommandLine::command().get_arguments().any(|argument| argument.get_long() == Some(name))
+}
+
 impl Command {
     fn run(self, context: &Context) -> Result<(), CommandError> {
         match self {
+            Self::Check(args) => check::run(&args, context),
+            Self::Completion(args) => completion::run(&args, context),
             Self::Decrypt(args) => decrypt::run(&args, context),
+            Self::Doctor(args) => doctor::run(&args, context),
             Self::Edit(args) => edit::run(&args, context),
             Self::Encrypt(args) => encrypt::run(&args, context),
+            Self::ExecEnv(args) => exec_env::run(&args, context),
+            Self::ExecFile(args) => exec_file::run(&args, context),
+            Self::Filestatus(args) => filestatus::run(&args, context),
+            Self::Groups(args) => groups::run(&args, context),
             Self::Init(args) => init::run(&args, context),
             Self::Keygen(args) => keygen::run(&args, context),
             Self::Kube(args) => kube::run(&args, context),
+            Self::Man(args) => man::run(&args, context),
+            Self::Publish(args) => publish::run(&args, context),
             Self::Reference => reference::run(context),
             Self::Reseal(args) => reseal::run(&args, context),
             Self::Rotate(args) => rotate::run(&args, context),
             Self::Set(args) => set::run(&args, context),
             Self::Textconv(args) => textconv::run(&args, context),
+            Self::Unset(args) => unset::run(&args, context),
             Self::Updatekeys(args) => updatekeys::run(&args, context),
         }
     }
@@ -90,16 +137,26 @@ impl Command {
     /// Whether `--json` was given to a command that has it.
     fn is_for_scripts(&self) -> bool {
         match self {
+            Self::Check(args) => args.script.json,
+            Self::Decrypt(args) => args.script.json,
+            Self::Doctor(args) => args.script.json,
+            Self::Encrypt(args) => args.script.json,
+            Self::Groups(args) => args.is_for_scripts(),
             Self::Init(args) => args.script.json,
             Self::Keygen(args) => args.script.json,
+            Self::Publish(args) => args.script.json,
             Self::Reseal(args) => args.script.json,
             Self::Rotate(args) => args.script.json,
             Self::Set(args) => args.script.json,
+            Self::Unset(args) => args.script.json,
             Self::Updatekeys(args) => args.script.json,
-            Self::Decrypt(_)
+            Self::Completion(_)
             | Self::Edit(_)
-            | Self::Encrypt(_)
+            | Self::ExecEnv(_)
+            | Self::ExecFile(_)
+            | Self::Filestatus(_)
             | Self::Kube(_)
+            | Self::Man(_)
             | Self::Reference
             | Self::Textconv(_) => false,
         }

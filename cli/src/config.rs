@@ -1,19 +1,31 @@
 //! Finds `.sops.yaml` and says which of its creation rules a file falls under.
 //!
 //! The nearest `.sops.yaml` from the file's own folder upward decides, so that the answer does not depend on where
-//! the command was started. Stock sops looks from the working directory instead: when that finds another file, a
-//! warning says so. The first rule whose `path_regex` matches the path below the configuration's folder wins.
+//! the command was started. Stock sops looks from the working directory instead, and so do we in its place; when
+//! the two find different files, a warning says so. The first rule whose `path_regex` matches the path below the
+//! configuration's folder wins.
 
+mod destination;
 mod file;
 mod lookup;
+mod stores;
+mod survey;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use lacre_crypto::Selector;
 use lacre_crypto::recipient::RecipientId;
 
+use crate::args::GlobalArgs;
 use crate::commands::Context;
+use crate::compat;
 use crate::error::CommandError;
+
+pub(crate) use destination::{Publication, destination};
+pub(crate) use lookup::absolute;
+pub(crate) use stores::layout;
+pub(crate) use survey::{Survey, survey};
 
 /// Name of the file with the rules.
 pub(crate) const CONFIG_NAME: &str = ".sops.yaml";
@@ -35,6 +47,11 @@ pub(crate) struct Rule {
     pub(crate) mac_only_encrypted: bool,
     /// Whether the whole document is sealed beyond the sops MAC; mixed teams may turn it off.
     pub(crate) seal: bool,
+    /// Whether a file without a seal is refused on read.
+    pub(crate) require_seal: bool,
+    /// Whether the rule names the files it is for, and so asks for them to be sealed; one without a pattern says how
+    /// files are sealed, not which.
+    pub(crate) has_pattern: bool,
 }
 
 impl Rule {
@@ -60,23 +77,49 @@ pub(crate) enum Keys {
 pub(crate) fn rule_required(file: &Path, context: &Context) -> Result<Rule, CommandError> {
     match find_rule(file, Keys::Wanted, context)? {
         Found::Rule(rule) => Ok(*rule),
-        Found::NoConfig => {
-            Err(CommandError::general(format!("{}: no creation rules found for it", file.display()))
-                .hint(format!("make a {CONFIG_NAME} with `lacre init`, or name one with `--config FILE`")))
-        }
-        Found::NoMatch { config, path } => {
-            Err(CommandError::general(format!("{}: no creation rule matches `{path}`", config.display())).hint(
-                "add a rule with a `path_regex` that matches, or one without it at the end, which matches all files",
-            ))
-        }
+        Found::NoConfig => Err(CommandError::general(format!(
+            "{}: config file not found, or has no creation rules",
+            file.display()
+        ))
+        .hint(survey::way_to_rules(file, context))),
+        Found::NoMatch { config, path } => Err(no_match(&config, &path)),
     }
 }
 
-/// The rule for `file`, or nothing; a configuration of which no rule matches counts as none.
+/// The rule for `file`, or nothing; a configuration of which no rule matches counts as none, but not in the place of
+/// sops.
 pub(crate) fn rule_or_none(file: &Path, keys: Keys, context: &Context) -> Result<Option<Rule>, CommandError> {
     match find_rule(file, keys, context)? {
         Found::Rule(rule) => Ok(Some(*rule)),
+        Found::NoMatch { config, path } if compat::as_sops() => Err(no_match(&config, &path)),
         Found::NoConfig | Found::NoMatch { .. } => Ok(None),
+    }
+}
+
+/// Refuses a configuration that was `named` and cannot be used, as sops does whatever the verb. One that is merely
+/// found and broken keeps nobody from opening a file.
+pub(crate) fn demand_named(named: Option<&OsStr>) -> Result<(), CommandError> {
+    let named = named.map(OsStr::to_owned).or_else(|| std::env::var_os("SOPS_CONFIG"));
+    match named.filter(|named| !named.is_empty()) {
+        Some(named) => file::read(Path::new(&named)).map(drop),
+        None => Ok(()),
+    }
+}
+
+fn no_match(config: &Path, path: &str) -> CommandError {
+    CommandError::general(format!("{}: no matching creation rules found for `{path}`", config.display())).hint(
+        "add a rule with a `path_regex` that matches, or one without it at the end, which matches all files",
+    )
+}
+
+/// Refuses as sops does for some verbs that have no use for a rule: where the configuration, `named` or found, has
+/// creation rules and none of them is for `file`.
+pub(crate) fn demand_match(file: &Path, named: Option<&OsStr>) -> Result<(), CommandError> {
+    let global =
+        GlobalArgs { config: named.map(OsStr::to_owned).or_else(|| std::env::var_os("SOPS_CONFIG")) };
+    match find_raw(file, &Context { global, ..Context::default() })? {
+        Found::NoMatch { config, path } => Err(no_match(&config, &path)),
+        Found::NoConfig | Found::Rule(_) => Ok(()),
     }
 }
 
@@ -91,6 +134,12 @@ pub(crate) fn wants_seal(file: &Path, context: &Context) -> bool {
             true
         }
     }
+}
+
+/// Whether the rule of `file` refuses it without a seal. A configuration that cannot be used requires nothing: whoever
+/// can break it could take the requirement out.
+pub(crate) fn requires_seal(file: &Path, context: &Context) -> bool {
+    matches!(find_raw(file, context), Ok(Found::Rule(found)) if found.raw.require_seal)
 }
 
 enum Found<T> {
@@ -126,7 +175,12 @@ fn find_rule(file: &Path, keys: Keys, context: &Context) -> Result<Found<Rule>, 
 }
 
 fn find_raw(file: &Path, context: &Context) -> Result<Found<RawFound>, CommandError> {
-    let Some(config) = lookup::find(file, context.global.config.as_deref().map(Path::new), context.output)?
+    let Some(config) = lookup::find(
+        file,
+        context.global.config.as_deref().map(Path::new),
+        compat::spoken(),
+        context.output,
+    )?
     else {
         return Ok(Found::NoConfig);
     };

@@ -7,9 +7,7 @@
 //! elsewhere are asked not to, where we know how. What the kernel may have swapped out is out of reach.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::Write;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,11 +17,11 @@ use std::time::{Duration, Instant};
 
 use lacre_crypto::SecretText;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use tempfile::TempDir;
 
 use crate::error::{CommandError, Kind};
 use crate::files;
 use crate::output::Output;
+use crate::private::PrivateFolder;
 
 /// How long an editor may take to end once it was told to.
 const EDITOR_GRACE: Duration = Duration::from_secs(2);
@@ -37,12 +35,9 @@ const EDITORS_DEFAULT: [&str; 3] = ["vim", "nano", "vi"];
 /// Asks vim and its kin to keep nothing outside the buffer: no swap file, no registers, no undo file, no backup.
 const VIM_ARGUMENTS: [&str; 5] = ["-n", "-i", "NONE", "-c", "set noundofile nobackup nowritebackup"];
 
-/// File systems that live in memory, by the number that `statfs` gives.
-const MEMORY_FILE_SYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
-
 /// Plaintext in a file of its own, for as long as this value lives.
 pub(crate) struct Buffer {
-    folder: Option<TempDir>,
+    folder: PrivateFolder,
     file: PathBuf,
     signal: Arc<AtomicUsize>,
 }
@@ -56,11 +51,11 @@ impl Buffer {
                 .map_err(|error| CommandError::on(Kind::Editor, "signals", error))?;
         }
         let folder = private_folder(chosen)?;
-        let file = folder.path().join(name.file_name().unwrap_or("buffer".as_ref()));
-        let failed = |error| CommandError::on(Kind::Editor, file.display(), files::plain_words(&error));
-        let open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
-        open.and_then(|mut made| made.write_all(text.expose_secret().as_bytes())).map_err(failed)?;
-        Ok(Self { folder: Some(folder), file, signal })
+        let name = Path::new(name.file_name().unwrap_or("buffer".as_ref()));
+        let failed =
+            |error| CommandError::on(Kind::Editor, folder.place(name).display(), files::plain_words(&error));
+        let file = folder.create(name, text.expose_secret().as_bytes()).map_err(failed)?;
+        Ok(Self { folder, file, signal })
     }
 
     /// Runs the editor on the buffer and waits for it.
@@ -115,9 +110,7 @@ impl Buffer {
 
     /// Leaves the buffer where it is, for its owner alone, and says where.
     pub(crate) fn keep(mut self) -> PathBuf {
-        if let Some(folder) = self.folder.take() {
-            let _ = folder.keep();
-        }
+        self.folder.keep();
         self.file.clone()
     }
 
@@ -136,45 +129,19 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        if let Some(folder) = self.folder.take() {
-            for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
-                overwrite(&entry.path());
-            }
-        }
-    }
-}
-
 /// A folder for this buffer alone, in memory unless the caller chose another place.
-fn private_folder(chosen: Option<&Path>) -> Result<TempDir, CommandError> {
-    let mode = Permissions::from_mode(0o700);
-    let make = |parent: &Path| {
-        tempfile::Builder::new().prefix("lacre-edit-").permissions(mode.clone()).tempdir_in(parent)
-    };
+fn private_folder(chosen: Option<&Path>) -> Result<PrivateFolder, CommandError> {
     if let Some(parent) = chosen {
-        return make(parent)
-            .map_err(|error| CommandError::on(Kind::Editor, parent.display(), files::plain_words(&error)));
+        return PrivateFolder::inside(parent).map_err(|error| {
+            CommandError::on(Kind::Editor, parent.display(), files::plain_words(&error))
+                .hint("name a folder that you can write to with `--buffer-directory DIR`")
+        });
     }
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let candidates = runtime.into_iter().chain([PathBuf::from("/dev/shm")]);
-    candidates.filter(|parent| is_in_memory(parent)).find_map(|parent| make(&parent).ok()).ok_or_else(|| {
+    PrivateFolder::in_memory().ok_or_else(|| {
         CommandError::new(Kind::Editor, "no memory file system to hold the plaintext while it is edited")
             .hint("set XDG_RUNTIME_DIR to a folder on tmpfs that you can write to")
             .hint("or accept that plaintext reaches a disk, with `--buffer-directory DIR`")
     })
-}
-
-fn is_in_memory(folder: &Path) -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        rustix::fs::statfs(folder).is_ok_and(|system| MEMORY_FILE_SYSTEMS.contains(&(system.f_type as u64)))
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (folder, MEMORY_FILE_SYSTEMS);
-        false
-    }
 }
 
 /// The editor's command line: `SOPS_EDITOR`, then `EDITOR`, split as a shell would, then what is installed.
@@ -185,7 +152,10 @@ fn editor_words() -> Result<Vec<OsString>, CommandError> {
     let mut words: Vec<OsString> = match named {
         Some((variable, value)) => shlex::split(&value)
             .filter(|words| !words.is_empty())
-            .ok_or_else(|| CommandError::on(Kind::Editor, variable, "has an open quote"))?
+            .ok_or_else(|| {
+                CommandError::on(Kind::Editor, &variable, "has an open quote")
+                    .hint(format!("write {variable} as a shell would take it"))
+            })?
             .into_iter()
             .map(OsString::from)
             .collect(),
@@ -222,21 +192,11 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Overwrites a file's bytes with zeros, so that the pages do not keep them once the name is gone.
-fn overwrite(path: &Path) {
-    let wipe = |file: File| -> std::io::Result<()> {
-        let zeros = [0; 4096];
-        let length = file.metadata()?.len();
-        (0..length).step_by(zeros.len()).try_for_each(|offset| file.write_all_at(&zeros, offset))?;
-        file.set_len(0)
-    };
-    if path.symlink_metadata().is_ok_and(|found| found.is_file()) {
-        let _ = OpenOptions::new().write(true).open(path).and_then(wipe);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -250,16 +210,6 @@ mod tests {
         fs::write(folder.join("secret.yaml~"), "left by the editor").unwrap();
         drop(buffer);
         assert!(!folder.exists());
-    }
-
-    #[test]
-    fn wiping_leaves_no_byte() {
-        let place = tempfile::tempdir().unwrap();
-        let (file, link) = (place.path().join("file"), place.path().join("link"));
-        fs::write(&file, "secret").unwrap();
-        fs::hard_link(&file, &link).unwrap();
-        overwrite(&file);
-        assert_eq!(fs::read(&link).unwrap(), b"");
     }
 
     #[test]

@@ -17,12 +17,16 @@ pub(crate) enum Kind {
     BadEncryptionContext,
     /// The value or path of `set` cannot be used.
     BadValue,
+    /// The command that we ran ended with this exit code, and has said why.
+    Child(u8),
     /// Flags that exclude each other.
     ConflictingFlags,
     /// A value cannot be opened.
     Decrypt,
     /// The editor could not be run or ended with a failure.
     Editor,
+    /// What is in the document cannot be written in the format asked for.
+    Emit,
     /// The document cannot be sealed.
     Encrypt,
     /// Anything else: configuration, a recipient, a file that is not sealed.
@@ -31,6 +35,8 @@ pub(crate) enum Kind {
     Integrity,
     /// A signal asked the command to end.
     Interrupted(u8),
+    /// A sealed document cannot be parsed.
+    Malformed,
     /// The keys of a file that does not exist cannot be changed.
     MissingFile,
     /// The document is empty.
@@ -39,8 +45,12 @@ pub(crate) enum Kind {
     NoFile,
     /// No identity opens the file.
     NoKey,
+    /// The command that we were to run could not be started.
+    NotRun(u8),
     /// Input cannot be read or parsed.
     Read,
+    /// A kind of keys stands twice in the order of decryption.
+    RepeatedKind,
     /// The path does not lead to a value.
     TreePath,
     /// The editor closed without a change.
@@ -53,9 +63,11 @@ impl Kind {
     /// The exit code, as sops gives it.
     pub(crate) fn exit_code(self) -> u8 {
         match self {
+            Self::Child(code) | Self::NotRun(code) => code,
             Self::General => 1,
-            Self::Read => 2,
+            Self::Malformed | Self::Read => 2,
             Self::Write => 3,
+            Self::Emit => 4,
             Self::BadEncryptionContext => 6,
             Self::BadValue => 7,
             Self::ConflictingFlags => 8,
@@ -66,6 +78,7 @@ impl Kind {
             Self::TreePath => 91,
             Self::NoDocument => 92,
             Self::NoFile => 100,
+            Self::RepeatedKind => 112,
             Self::NoKey => 128,
             Self::Interrupted(signal) => 128 + signal,
             Self::Unchanged => 200,
@@ -80,18 +93,23 @@ impl Kind {
             Self::AlreadySealed => "already-sealed",
             Self::BadEncryptionContext => "bad-encryption-context",
             Self::BadValue => "bad-value",
+            Self::Child(_) => "child",
             Self::ConflictingFlags => "conflicting-flags",
             Self::Decrypt => "decrypt",
             Self::Editor => "editor",
+            Self::Emit => "emit",
             Self::Encrypt => "encrypt",
             Self::General => "general",
             Self::Integrity => "integrity",
             Self::Interrupted(_) => "interrupted",
+            Self::Malformed => "malformed",
             Self::MissingFile => "missing-file",
             Self::NoDocument => "no-document",
             Self::NoFile => "no-file",
             Self::NoKey => "no-key",
+            Self::NotRun(_) => "not-run",
             Self::Read => "read",
+            Self::RepeatedKind => "repeated-kind",
             Self::TreePath => "tree-path",
             Self::Unchanged => "unchanged",
             Self::Write => "write",

@@ -7,26 +7,25 @@
 //! alone. A file that changed since it was read is left alone. Whether another program writes between that last
 //! look and the rename cannot be known; the window is a few microseconds.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+mod folder;
+mod replacing;
+
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use lacre_crypto::secret::Plaintext;
 use lacre_crypto::{SecretBytes, SecretText};
-use rustix::fs::{Gid, Uid, XattrFlags};
 
 use crate::error::{CommandError, Kind};
 use crate::output;
+use replacing::{Attributes, Existing, Place};
+
+pub(crate) use folder::walk;
+pub(crate) use replacing::is_left_behind;
 
 /// Most bytes of a file or stream that are read.
 pub(crate) const FILE_BYTES_MAX: u64 = 256 * 1024 * 1024;
-
-/// Most symbolic links that are followed to a file.
-const LINKS_MAX: usize = 40;
-
-const OWNER_ALONE: u32 = 0o600;
 
 /// A file or stream that was read: text, or bytes of any kind.
 #[derive(Debug)]
@@ -44,9 +43,13 @@ impl Input<SecretBytes> {
     pub(crate) fn into_text(self) -> Result<Input, CommandError> {
         let place = self.path.as_ref().map_or("standard input".into(), |path| path.display().to_string());
         let content = self.content.into_text().map_err(|bytes| {
-            let valid =
-                std::str::from_utf8(bytes.expose_secret()).map_or_else(|error| error.valid_up_to(), str::len);
-            CommandError::on(Kind::Read, place, format!("not UTF-8 text at byte {}", valid + 1))
+            let bytes = bytes.expose_secret();
+            let valid = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
+            let before = String::from_utf8_lossy(&bytes[..valid]);
+            let (line, column) = (before.matches('\n').count() + 1, before.rsplit('\n').next());
+            let column = column.map_or(0, |text| text.chars().count()) + 1;
+            CommandError::on(Kind::Read, place, format!("line {line}, column {column}: not UTF-8 text"))
+                .hint("save it as UTF-8, or seal all of it as one value with `--input-type binary`")
         })?;
         Ok(Input { name: self.name, path: self.path, content })
     }
@@ -85,9 +88,18 @@ pub(crate) fn read_bytes(path: &Path) -> Result<SecretBytes, CommandError> {
         io::ErrorKind::NotFound => Kind::NoFile,
         _ => Kind::Read,
     };
-    File::open(path)
-        .and_then(|file| read_bounded(file, FILE_BYTES_MAX))
-        .map_err(|error| CommandError::on(kind(&error), path.display(), plain_words(&error)))
+    let told = |error: io::Error| {
+        let failure = CommandError::on(kind(&error), path.display(), plain_words(&error));
+        match error.kind() {
+            io::ErrorKind::IsADirectory => failure.hint("take the files of a folder with `--recursive`"),
+            io::ErrorKind::NotFound => {
+                failure.hint("look at the name, and at the folder this was started in")
+            }
+            io::ErrorKind::PermissionDenied => failure.hint("ask its owner for the right to read it"),
+            _ => failure.hint("name a file of at most 256 MiB that can be read"),
+        }
+    };
+    File::open(path).and_then(|file| read_bounded(file, FILE_BYTES_MAX)).map_err(told)
 }
 
 /// Reads all of `reader`, and refuses what is longer than `bytes_max`.
@@ -116,7 +128,8 @@ pub(crate) fn create(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<(), 
     let place = Place { target: path.to_owned(), metadata: None, direct: false };
     match place.put(bytes, &Attributes::fresh(privacy), Existing::Refuse) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(CommandError::on(Kind::Write, path.display(), "exists already"))
+            Err(CommandError::on(Kind::Write, path.display(), "exists already")
+                .hint("name another file, or move that one away"))
         }
         result => result.map_err(|error| write_error(path, &error)),
     }
@@ -155,189 +168,14 @@ pub(crate) fn plain_words(error: &io::Error) -> String {
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// What to do about a file that is there already.
-enum Existing<'a> {
-    /// Replace it if it still holds this.
-    Expect(&'a [u8]),
-    Refuse,
-    Replace,
-}
-
-/// Where a write ends up once symbolic links are followed.
-struct Place {
-    target: PathBuf,
-    /// Of the file that is there now.
-    metadata: Option<Metadata>,
-    /// Whether it must be written without a rename: a device, a pipe, a process's own stream.
-    direct: bool,
-}
-
-impl Place {
-    fn find(path: &Path) -> io::Result<Self> {
-        let mut target = path.to_owned();
-        for _ in 0..LINKS_MAX {
-            let stream = is_stream(&target);
-            match fs::symlink_metadata(&target) {
-                Ok(metadata) if metadata.is_symlink() && !stream => {
-                    let link = fs::read_link(&target)?;
-                    target = target.parent().unwrap_or(Path::new("")).join(link);
-                }
-                Ok(metadata) if metadata.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-                Ok(metadata) => {
-                    let direct = stream || !metadata.is_file();
-                    return Ok(Self { target, metadata: Some(metadata), direct });
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Ok(Self { target, metadata: None, direct: false });
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::Error::other("too many levels of symbolic links"))
-    }
-
-    /// Puts `bytes` there. An expected content that is no longer found is reported as a stale handle.
-    fn put(&self, bytes: &[u8], attributes: &Attributes, existing: Existing<'_>) -> io::Result<()> {
-        if self.direct {
-            return OpenOptions::new().write(true).open(&self.target)?.write_all(bytes);
-        }
-        let folder = match self.target.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
-        };
-        let fill = |mut file: &File| {
-            file.write_all(bytes)?;
-            attributes.apply(file, &self.target)?;
-            file.sync_all()
-        };
-        let temporary = complete_file(folder, attributes.mode_at_creation(), &fill)?;
-        let persisted = match existing {
-            Existing::Expect(content) if !same_content(&self.target, content) => {
-                return Err(io::ErrorKind::StaleNetworkFileHandle.into());
-            }
-            Existing::Expect(_) | Existing::Replace => temporary.persist(&self.target),
-            Existing::Refuse => temporary.persist_noclobber(&self.target),
-        };
-        persisted.map_err(|error| error.error)?;
-        File::open(folder)?.sync_all()
-    }
-}
-
-/// A temporary file in `folder` that `fill` has completed. Where the system can, it has no name until it is complete,
-/// so that not even `kill -9` leaves plaintext behind under the name of a temporary file.
-fn complete_file(
-    folder: &Path,
-    mode: u32,
-    fill: &dyn Fn(&File) -> io::Result<()>,
-) -> io::Result<tempfile::TempPath> {
-    let mut name = tempfile::Builder::new();
-    name.prefix(".lacre-");
-    if let Some(file) = unnamed_file(folder, mode) {
-        fill(&file)?;
-        let linked = name.make_in(folder, |path| link(&file, path));
-        // Without /proc a file cannot be given a name afterwards.
-        if !linked.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
-            return linked.map(tempfile::NamedTempFile::into_temp_path);
-        }
-    }
-    let create = |path: &Path| OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    let file = name.make_in(folder, create)?;
-    fill(file.as_file())?;
-    Ok(file.into_temp_path())
-}
-
-#[cfg(target_os = "linux")]
-fn unnamed_file(folder: &Path, mode: u32) -> Option<File> {
-    use rustix::fs::{Mode, OFlags};
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    rustix::fs::open(folder, flags, Mode::from_raw_mode(mode)).ok().map(File::from)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn unnamed_file(_folder: &Path, _mode: u32) -> Option<File> {
-    None
-}
-
-/// Gives an unnamed file its name, which must be free.
-fn link(file: &File, path: &Path) -> io::Result<()> {
-    use rustix::fs::{AtFlags, CWD};
-    let unnamed = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::linkat(CWD, unnamed, CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
-}
-
-/// What a new file takes over from the one it replaces.
-struct Attributes {
-    owner: Option<(u32, u32)>,
-    /// The exact mode; nothing leaves a new shared file to the umask.
-    mode: Option<u32>,
-    extended: bool,
-}
-
-impl Attributes {
-    fn kept(old: &Metadata) -> Self {
-        Self { owner: Some((old.uid(), old.gid())), mode: Some(old.mode() & 0o7777), extended: true }
-    }
-
-    fn fresh(privacy: Privacy) -> Self {
-        let mode = (privacy == Privacy::OwnerAlone).then_some(OWNER_ALONE);
-        Self { owner: None, mode, extended: false }
-    }
-
-    /// Without what group and others may do, access lists included.
-    fn for_owner_alone(self) -> Self {
-        Self { mode: self.mode.map(|mode| mode & 0o700), extended: false, ..self }
-    }
-
-    fn mode_at_creation(&self) -> u32 {
-        if self.mode.is_some() { OWNER_ALONE } else { 0o666 }
-    }
-
-    /// The owner first, since changing it clears bits of the mode.
-    fn apply(&self, file: &File, replaced: &Path) -> io::Result<()> {
-        let own = file.metadata()?;
-        if let Some((user, group)) = self.owner
-            && (user, group) != (own.uid(), own.gid())
-        {
-            rustix::fs::fchown(file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?;
-        }
-        if self.extended {
-            copy_extended_attributes(replaced, file);
-        }
-        self.mode.map_or(Ok(()), |mode| file.set_permissions(Permissions::from_mode(mode)))
-    }
-}
-
-/// Access lists and labels. What the system refuses to copy is what it would not have let us set by hand.
-fn copy_extended_attributes(from: &Path, to: &File) {
-    let mut names = vec![0; 64 * 1024];
-    let Ok(length) = rustix::fs::listxattr(from, names.as_mut_slice()) else {
-        return;
-    };
-    let mut value = vec![0; 64 * 1024];
-    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        if let Ok(length) = rustix::fs::getxattr(from, name, value.as_mut_slice()) {
-            let _ = rustix::fs::fsetxattr(to, name, &value[..length], XattrFlags::empty());
-        }
-    }
-}
-
-/// Whether `target` stands for a process's own stream or a device. `/dev/shm` is a folder like any other.
-fn is_stream(target: &Path) -> bool {
-    target.starts_with("/proc") || target.starts_with("/dev") && !target.starts_with("/dev/shm")
-}
-
-fn same_content(path: &Path, expected: &[u8]) -> bool {
-    let read = File::open(path).and_then(|file| read_bounded(file, FILE_BYTES_MAX));
-    read.is_ok_and(|bytes| bytes.expose_secret() == expected)
-}
-
 fn read_stdin(named: Option<&Path>) -> Result<Input<SecretBytes>, CommandError> {
     if output::stdin_is_terminal() {
         return Err(CommandError::new(Kind::NoFile, "no file given, and standard input is a terminal")
             .hint("name a file, or pipe one in and name it with `--filename-override NAME`"));
     }
-    let content = read_bounded(io::stdin().lock(), FILE_BYTES_MAX)
-        .map_err(|error| CommandError::on(Kind::Read, "standard input", plain_words(&error)))?;
+    let content = read_bounded(io::stdin().lock(), FILE_BYTES_MAX).map_err(|error| {
+        CommandError::on(Kind::Read, "standard input", plain_words(&error)).hint("name a file")
+    })?;
     let name = named.unwrap_or(Path::new("standard input")).to_owned();
     Ok(Input { name, path: None, content })
 }
@@ -349,7 +187,10 @@ fn write_error(path: &Path, error: &io::Error) -> CommandError {
         io::ErrorKind::PermissionDenied => failure.hint(
             "files are replaced in one step, so their folder must be writable and their owner must be yours to keep",
         ),
-        _ => failure,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            failure.hint("make room there; the file is as it was")
+        }
+        _ => failure.hint("the file is as it was; name another one with `--output FILE`"),
     }
 }
 
@@ -360,6 +201,9 @@ fn changed_meanwhile(path: &Path) -> CommandError {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
     use super::*;
 
     fn input(path: &Path) -> Input {
@@ -433,7 +277,7 @@ mod tests {
         let file = folder.path().join("file");
         fs::write(&file, b"ab\xff").unwrap();
         let error = read(Some(&file), None).unwrap_err();
-        assert!(error.cause.to_string().ends_with("not UTF-8 text at byte 3"), "{}", error.cause);
+        assert!(error.cause.to_string().ends_with("line 1, column 3: not UTF-8 text"), "{}", error.cause);
         assert!(read_bounded(&b"123"[..], 3).is_ok() && read_bounded(&b"1234"[..], 3).is_err());
     }
 }

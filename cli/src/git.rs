@@ -1,7 +1,11 @@
-//! The little that is asked of git: whether a folder is in a work tree, and a setting of its repository.
+//! The little that is asked of git: whether a folder is in a work tree, a setting of its repository, and what is staged.
+
+mod staged;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+pub(crate) use staged::{Staged, staged};
 
 /// Whether `folder` is inside a work tree of git. No git at all is a no.
 pub(crate) fn is_work_tree(folder: &Path) -> bool {

@@ -60,6 +60,11 @@ impl Keyring {
         self.identities.iter().map(AsRef::as_ref).collect()
     }
 
+    /// The places that were looked at, and what was found there.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.places.iter().map(|place| (place.name.as_str(), place.outcome.as_str()))
+    }
+
     /// Why none of them opened the file called `name`, with everything that helps to find out.
     pub(crate) fn explain(&self, name: &str, failure: &NoKeyError) -> CommandError {
         let mut text = format!("{name}: no identity here opens it");

@@ -4,12 +4,20 @@
 //! asked to print one; text from files is stripped of terminal control characters before it is shown in a message;
 //! with `--json` a result is one JSON object on standard output and an error one JSON object on standard error.
 //! A reader that went away (`lacre decrypt x | head -1`) has what it wanted: a broken pipe is a success.
+//!
+//! A command over many files works on several at a time, and each of them says what it has to say while
+//! [`recorded`]: it is printed when its turn comes. Secrets are never recorded.
+
+mod recording;
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use serde_json::{Value, json};
 
 use crate::error::{CommandError, Kind};
+
+pub(crate) use recording::{Replay, recorded};
+use recording::{Stream, keep};
 
 /// Where a command's words go.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,7 +29,7 @@ pub(crate) struct Output {
 impl Output {
     /// Prints a secret, because the command was asked for it.
     pub(crate) fn secret(self, bytes: &[u8]) -> Result<(), CommandError> {
-        to_stdout(bytes)
+        write_stdout(bytes)
     }
 
     /// Prints a document or other public text as it is.
@@ -62,12 +70,29 @@ impl Output {
         }
     }
 
+    /// Says a sentence as sops does, for scripts that look for it.
+    pub(crate) fn told_by_sops(self, sentence: Option<&str>) {
+        if let Some(sentence) = sentence {
+            to_stderr(&format!("{sentence}\n"));
+        }
+    }
+
     /// Says why the command failed and what to do next.
     pub(crate) fn error(self, error: &CommandError) {
+        if let Kind::Child(_) = error.kind {
+            return;
+        }
         to_stderr(&match self.json {
             true => format!("{}\n", error_as_json(error)),
             false => error_as_text(error),
         });
+    }
+
+    /// Shows on a terminal how far the work is, in one line that the next one replaces; nothing takes it away.
+    pub(crate) fn progress(self, line: Option<&str>) {
+        if !self.json && io::stderr().is_terminal() {
+            to_stderr(&format!("\r\u{1b}[K{}", printable(line.unwrap_or_default())));
+        }
     }
 
     /// Asks a question and gives back the answer's first line, or nothing when nobody is there to answer.
@@ -123,6 +148,10 @@ fn error_as_json(error: &CommandError) -> Value {
 }
 
 fn to_stdout(bytes: &[u8]) -> Result<(), CommandError> {
+    if keep(Stream::Results, bytes) { Ok(()) } else { write_stdout(bytes) }
+}
+
+fn write_stdout(bytes: &[u8]) -> Result<(), CommandError> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -134,6 +163,9 @@ fn to_stdout(bytes: &[u8]) -> Result<(), CommandError> {
 
 /// A message that cannot be shown has nowhere else to go, so a failure here is dropped.
 fn to_stderr(text: &str) {
+    if keep(Stream::Words, text.as_bytes()) {
+        return;
+    }
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 

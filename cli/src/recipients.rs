@@ -94,13 +94,18 @@ pub(crate) fn parse_kms(
     profile: &str,
 ) -> Result<RecipientId, CommandError> {
     let context = context.unwrap_or_default();
-    AwsKmsKey::parse_context(context).map_err(|error| {
-        CommandError::new(Kind::BadEncryptionContext, error.to_string())
-            .hint("write it as `--encryption-context team:shop,stage:prod`")
-    })?;
+    check_context(context)?;
     AwsKmsKey::parse(word, context, profile)
         .map(RecipientId::AwsKms)
         .map_err(|error| CommandError::general(format!("kms recipient `{word}`: {error}")))
+}
+
+/// Refuses an encryption context that is not `KEY:VALUE,…`.
+pub(crate) fn check_context(context: &str) -> Result<(), CommandError> {
+    AwsKmsKey::parse_context(context).map(drop).map_err(|error| {
+        CommandError::new(Kind::BadEncryptionContext, error.to_string())
+            .hint("write it as `--encryption-context team:shop,stage:prod`")
+    })
 }
 
 fn build(id: &RecipientId) -> Result<Box<dyn Recipient>, CommandError> {

@@ -1,7 +1,7 @@
 //! How a new file is to be sealed: what was typed, completed by the rule the file falls under.
 //!
 //! Keys that are typed replace the rule's keys; a selector that is typed replaces the rule's selector. (Stock sops
-//! merges selectors field by field, so that a typed suffix and a rule's pattern collide.)
+//! merges selectors field by field, so that a typed suffix and a rule's pattern collide; in its place they do here.)
 
 use std::path::Path;
 
@@ -10,6 +10,7 @@ use lacre_crypto::{EncryptOptions, Format, Selector, SelectorKind, Timestamp, Wr
 
 use crate::args::{FormatArgs, KeyArgs, SelectorArgs};
 use crate::commands::Context;
+use crate::compat;
 use crate::config::{self, Keys, Rule};
 use crate::error::{CommandError, Kind};
 use crate::recipients::{self, ReadyGroups};
@@ -45,14 +46,29 @@ impl Plan {
             }
             None => (vec![typed], None, None, false, true),
         };
+        if compat::as_sops() {
+            refuse_two_kinds(typed_selector.as_ref(), selector.as_ref())?;
+        }
         Ok(Self {
             groups,
-            shamir_threshold,
+            shamir_threshold: keys.shamir_threshold.or(shamir_threshold),
             selector: typed_selector.or(selector).unwrap_or_default(),
             mac_only_encrypted: mac_only_encrypted || selectors.mac_only_encrypted,
             seal,
             allow_plaintext: selectors.allow_plaintext,
         })
+    }
+
+    /// The plan of a rule alone, with its selector, whichever of the six it is.
+    pub(crate) fn of_rule(rule: &Rule) -> Self {
+        Self {
+            groups: rule.groups.clone(),
+            shamir_threshold: rule.shamir_threshold,
+            selector: rule.selector.clone().unwrap_or_default(),
+            mac_only_encrypted: rule.mac_only_encrypted,
+            seal: rule.seal,
+            allow_plaintext: false,
+        }
     }
 
     /// The recipients, ready to wrap.
@@ -117,8 +133,7 @@ pub(crate) fn one_selector(
         return Ok(None);
     };
     if present.next().is_some() {
-        return Err(CommandError::new(Kind::ConflictingFlags, "more than one selector is given")
-            .hint("keep one of the suffix, regex and comment-regex selectors"));
+        return Err(more_than_one_selector());
     }
     Selector::new(kind, text).map(Some).map_err(|error| {
         CommandError::general(format!("the selector cannot be used: {error}"))
@@ -126,28 +141,46 @@ pub(crate) fn one_selector(
     })
 }
 
-/// The format of the file called `name`, unless a flag says it.
+/// A selector of the rule stays beside a typed one of another kind, and two are too many.
+fn refuse_two_kinds(typed: Option<&Selector>, rule: Option<&Selector>) -> Result<(), CommandError> {
+    match typed.zip(rule).is_some_and(|(typed, rule)| typed.kind() != rule.kind()) {
+        true => Err(more_than_one_selector()),
+        false => Ok(()),
+    }
+}
+
+fn more_than_one_selector() -> CommandError {
+    CommandError::new(Kind::ConflictingFlags, "more than one selector is given")
+        .hint("keep one of the suffix, regex and comment-regex selectors")
+}
+
+/// The format of the file called `name`, unless a flag says it, for a command that writes in no other.
 pub(crate) fn format(name: &Path, typed: &FormatArgs) -> Result<Format, CommandError> {
-    let word = |word: &Option<String>, flag: &str| match word {
-        None => Ok(None),
-        Some(word) => Format::from_word(word).map(Some).ok_or_else(|| {
-            CommandError::new(Kind::Read, format!("{flag} {word}: no format that this build knows"))
-                .hint("formats are `yaml`, `json`, `dotenv`, `ini` and `binary`")
-        }),
-    };
-    let (input, output) =
-        (word(&typed.input_type, "--input-type")?, word(&typed.output_type, "--output-type")?);
+    let input = word(typed.input_type.as_deref(), "--input-type")?;
     let named = || Format::from_file_name(&name.to_string_lossy());
     let format = input.or_else(named).ok_or_else(|| {
         CommandError::on(Kind::Read, name.display(), "its name does not tell its format")
             .hint("say it with `--input-type`: `yaml`, `json`, `dotenv` or `ini`, or `binary` to seal all of it as one value")
     })?;
-    if output.is_some_and(|output| output != format) {
+    if output_format(format, typed)? != format {
         return Err(CommandError::new(
             Kind::ConflictingFlags,
-            "a document is written in the format it is read in",
+            "this command writes a document in the format it is read in",
         )
-        .hint("leave `--output-type` out"));
+        .hint("leave `--output-type` out; `lacre decrypt` and `lacre encrypt` can convert"));
     }
     Ok(format)
+}
+
+/// The format in which a document of format `input` is written.
+pub(crate) fn output_format(input: Format, typed: &FormatArgs) -> Result<Format, CommandError> {
+    word(typed.output_type.as_deref(), "--output-type").map(|output| output.unwrap_or(input))
+}
+
+fn word(word: Option<&str>, flag: &str) -> Result<Option<Format>, CommandError> {
+    let Some(word) = word else { return Ok(None) };
+    Format::from_word(word).map(Some).ok_or_else(|| {
+        CommandError::new(Kind::Read, format!("{flag} {word}: no format that this build knows"))
+            .hint("formats are `yaml`, `json`, `dotenv`, `ini` and `binary`")
+    })
 }

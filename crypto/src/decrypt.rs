@@ -76,6 +76,11 @@ impl SealedFile {
         &self.metadata
     }
 
+    /// The format that it was read as.
+    pub fn format(&self) -> Format {
+        self.document.format
+    }
+
     /// The text as it was read.
     pub fn text(&self) -> &str {
         &self.text

@@ -1,4 +1,4 @@
-//! Changing an opened file under its own data key: a whole new text, or one value.
+//! Changing an opened file under its own data key: a whole new text, one value set, one taken out.
 
 use std::collections::HashMap;
 
@@ -6,12 +6,19 @@ use serde_json::Value as Plain;
 
 use crate::decrypt::OpenFile;
 use crate::document::tree::{NodeId, NodeKind};
-use crate::document::{BLOCK_KEY, Document, splice};
+use crate::document::{Document, splice};
 use crate::encrypt::{Sealing, WriteOptions};
-use crate::error::{EncryptError, ParseError, PathError};
+use crate::error::{EncryptError, PathError};
 use crate::seal::{Verdict, digest};
-use crate::secret::{Plaintext, SecretBytes, SecretText};
+use crate::secret::{Plaintext, SecretText};
 use crate::value::Value;
+
+mod path;
+mod unset;
+
+pub(crate) use path::Step;
+pub use path::TreePath;
+pub use unset::unset;
 
 /// Seals `new_plain` in the place of an opened text. A value that is still there keeps its whole sealed text, so that
 /// a diff shows what changed and nothing else; a file that never had a seal gets fresh ones, since whatever wrote it
@@ -51,89 +58,38 @@ pub(crate) fn rewrite(
     work.write(&|index| kept.get(&index).cloned(), options)
 }
 
-/// The sealed texts of the leaves of `document` that are still what they were: each old text is used once.
+/// The sealed texts of the leaves of `document` that are still what they were: each old text is used once. What comes
+/// before and after a change stays where it was, so that equal items of a list do not trade theirs.
 fn kept_texts(open: &OpenFile, document: &Document) -> HashMap<usize, String> {
-    let old = &open.sealed.document;
-    let mut known: HashMap<(String, &Value), Vec<String>> = HashMap::new();
-    for index in (0..old.leaves.len()).rev() {
-        if let Some(text) = digest::stored(old, index) {
-            let additional_data = old.paths.associated_data(old.leaves[index].path);
-            known.entry((additional_data, &open.values[index])).or_default().push(text.to_owned());
+    let before = &open.sealed.document;
+    let old = addressed(before, |index| &open.values[index]);
+    let new = addressed(document, |index| &document.leaves[index].value);
+    let same = |(old, new): &(&Addressed<'_>, &Addressed<'_>)| old == new;
+    let first = old.iter().zip(&new).take_while(same).count();
+    let last = old[first..].iter().rev().zip(new[first..].iter().rev()).take_while(same).count();
+    let (old_end, new_end) = (old.len() - last, new.len() - last);
+    let stored = |index| digest::stored(before, index).map(str::to_owned);
+    let mut known: HashMap<&Addressed<'_>, Vec<String>> = HashMap::new();
+    for index in (first..old_end).rev() {
+        if let Some(text) = stored(index) {
+            known.entry(&old[index]).or_default().push(text);
         }
     }
-    let mut kept = HashMap::new();
-    for (index, leaf) in document.leaves.iter().enumerate() {
-        let additional_data = document.paths.associated_data(leaf.path);
-        if let Some(text) = known.get_mut(&(additional_data, &leaf.value)).and_then(Vec::pop) {
-            kept.insert(index, text);
-        }
-    }
-    kept
+    let kept = |index: usize| match index {
+        _ if index < first => stored(index),
+        _ if index >= new_end => stored(index - new_end + old_end),
+        _ => known.get_mut(&new[index]).and_then(Vec::pop),
+    };
+    let kept = (0..new.len()).map(kept).enumerate();
+    kept.filter_map(|(index, text)| text.map(|text| (index, text))).collect()
 }
 
-/// A way from the root to a value: keys and positions, as in `["a"][0]['b']`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TreePath(Vec<Step>);
+/// A value with its additional data.
+type Addressed<'a> = (String, &'a Value);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
-    Index(usize),
-    Key(String),
-}
-
-impl TreePath {
-    /// Reads the path syntax of stock tools, with `\` before a quote or a backslash inside a key.
-    ///
-    /// # Errors
-    /// [`PathError`] saying what is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, PathError> {
-        let mut steps = Vec::new();
-        let mut rest = text.trim();
-        while !rest.is_empty() {
-            let inner =
-                rest.strip_prefix('[').ok_or_else(|| PathError("a path looks like [\"key\"][0]".into()))?;
-            let (step, after) = match inner.chars().next() {
-                Some(quote @ ('"' | '\'')) => quoted_key(&inner[1..], quote)?,
-                _ => index(inner)?,
-            };
-            steps.push(step);
-            let after =
-                after.strip_prefix(']').ok_or_else(|| PathError("a `[` of the path is not closed".into()))?;
-            rest = after;
-        }
-        match steps.first() {
-            None => Err(PathError("the path is empty".into())),
-            Some(Step::Key(key)) if key == BLOCK_KEY => {
-                Err(PathError("the path leads into the sops block".into()))
-            }
-            Some(_) => Ok(Self(steps)),
-        }
-    }
-}
-
-fn quoted_key(text: &str, quote: char) -> Result<(Step, &str), PathError> {
-    let mut key = String::new();
-    let mut characters = text.char_indices();
-    while let Some((offset, next)) = characters.next() {
-        match next {
-            '\\' => match characters.next() {
-                Some((_, escaped @ ('"' | '\'' | '\\'))) => key.push(escaped),
-                Some((_, other)) => key.extend(['\\', other]),
-                None => break,
-            },
-            _ if next == quote => return Ok((Step::Key(key), &text[offset + 1..])),
-            _ => key.push(next),
-        }
-    }
-    Err(PathError("a key of the path is not closed".into()))
-}
-
-fn index(text: &str) -> Result<(Step, &str), PathError> {
-    let digits = text.find(|next: char| !next.is_ascii_digit()).unwrap_or(text.len());
-    let number = text[..digits]
-        .parse()
-        .map_err(|_| PathError("between brackets stand a quoted key or a number".into()))?;
-    Ok((Step::Index(number), &text[digits..]))
+fn addressed<'a>(document: &Document, value: impl Fn(usize) -> &'a Value) -> Vec<Addressed<'a>> {
+    let leaves = document.leaves.iter().enumerate();
+    leaves.map(|(index, leaf)| (document.paths.associated_data(leaf.path), value(index))).collect()
 }
 
 /// Sets the value at `path` in the first document to `json`, and seals it like the rest of the file.
@@ -179,6 +135,7 @@ fn edited(text: &str, document: &Document, steps: &[Step], value: &Plain) -> Res
         return Ok(text.to_owned());
     }
     let replaced = syntax.replacement(text, tree, node, value)?;
+    unset::refuse_repeated(text, tree, &replaced.place)?;
     Ok(splice(text, vec![(replaced.place, replaced.text)]))
 }
 
@@ -218,62 +175,5 @@ fn nested(steps: &[Step], value: &Plain) -> Result<Plain, PathError> {
         }
         Some((Step::Index(0), rest)) => Ok(Plain::Array(vec![nested(rest, value)?])),
         Some((Step::Index(_), _)) => Err(PathError("a new list starts at position 0".into())),
-    }
-}
-
-impl OpenFile {
-    /// The value at `path` in the first document: text as it is, a mapping or list as its part of the text.
-    ///
-    /// # Errors
-    /// [`PathError`] when there is nothing.
-    pub fn extract(&self, path: &TreePath) -> Result<SecretBytes, PathError> {
-        let unreadable = |error: ParseError| PathError(error.to_string());
-        let text = self.document_text().map_err(unreadable)?;
-        let text = text.expose_secret();
-        let document = Document::read(text, self.format()).map_err(unreadable)?;
-        let missing = || PathError("there is nothing at that path".into());
-        let mut node = document.tree.documents.first().and_then(|part| part.root).ok_or_else(missing)?;
-        for step in &path.0 {
-            while let NodeKind::Alias { target } = document.tree.nodes[node].kind {
-                node = target;
-            }
-            node = child(&document, node, step)?.ok_or_else(missing)?;
-        }
-        let found = document.tree.resolved(node);
-        let bytes = match &found.kind {
-            NodeKind::Scalar { value: Value::Null, .. } => b"null".to_vec(),
-            NodeKind::Scalar { value, .. } if value.kind() == Some(crate::value::ValueType::Str) => {
-                value.bytes().to_vec()
-            }
-            _ => text[found.inner.clone()].as_bytes().to_vec(),
-        };
-        Ok(SecretBytes::new(bytes))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_read_as_stock_tools_write_them() {
-        let key = |key: &str| Step::Key(key.to_owned());
-        let cases = [
-            (r#"["a"]"#, vec![key("a")]),
-            (r#"["a"][0]['b c']"#, vec![key("a"), Step::Index(0), key("b c")]),
-            (r#"["a[0]"]["q\"uote"]"#, vec![key("a[0]"), key("q\"uote")]),
-        ];
-        for (text, steps) in cases {
-            assert_eq!(TreePath::parse(text).unwrap().0, steps, "{text}");
-        }
-    }
-
-    #[test]
-    fn other_paths_are_refused() {
-        for text in
-            ["", "a", "[a]", "[\"a\"", "[\"a]", "[\"sops\"]", "[\"a\"]b", "[-1]", "[99999999999999999999]"]
-        {
-            assert!(TreePath::parse(text).is_err(), "{text}");
-        }
     }
 }

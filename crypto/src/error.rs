@@ -90,13 +90,13 @@ pub enum DecryptError {
     #[error("the sops block: {0}")]
     Metadata(String),
     /// The message authentication code differs from that of the values.
-    #[error("the MAC does not match the values: the file was changed outside of its tools")]
+    #[error("MAC mismatch: these are not the values that were sealed; the file was changed outside of its tools")]
     MacMismatch,
     /// There is no message authentication code.
     #[error("the sops block has no MAC")]
     MacMissing,
     /// There is no `sops` block.
-    #[error("not sealed: there is no sops block")]
+    #[error("not sealed: sops metadata not found")]
     NotSealed,
     /// The text is not acceptable.
     #[error(transparent)]

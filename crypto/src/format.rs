@@ -25,7 +25,7 @@ pub(crate) use delta::{Edit, apply, delta};
 pub(crate) use flat::untyped;
 pub(crate) use ini::is_printable as is_ini_printable;
 pub(crate) use yaml::write::is_yaml_1_1_word;
-pub(crate) use yaml::{canonical_time, print_yaml};
+pub(crate) use yaml::{canonical_time, print_yaml, reads_as_yaml_text};
 
 /// A document format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,4 +202,13 @@ pub(crate) trait Syntax: Sync {
         node: NodeId,
         json: &Plain,
     ) -> Result<Replacement, PathError>;
+
+    /// What takes the entry or item at `index` out of `collection`, with its own comments.
+    fn removal(
+        &self,
+        text: &str,
+        tree: &Tree,
+        collection: NodeId,
+        index: usize,
+    ) -> Result<Vec<Replacement>, PathError>;
 }

@@ -38,6 +38,7 @@ pub use jiff::Timestamp;
 
 mod acceptance;
 pub mod aead;
+pub mod convert;
 pub mod data_key;
 pub mod decrypt;
 pub mod document;
@@ -45,6 +46,7 @@ pub mod edit;
 pub mod encrypt;
 pub mod error;
 pub mod format;
+pub mod inspect;
 pub mod mac;
 pub mod metadata;
 pub mod object;
@@ -55,16 +57,19 @@ pub mod secret;
 pub mod selector;
 pub mod shamir;
 pub mod value;
+pub mod variables;
 
+pub use convert::{ConvertError, Layout, convert};
 pub use data_key::Groups;
 pub use decrypt::{OpenFile, OpenOptions, SealedFile};
-pub use edit::{TreePath, reencrypt, set};
+pub use edit::{TreePath, reencrypt, set, unset};
 pub use encrypt::{EncryptOptions, WriteOptions, encrypt};
 pub use format::Format;
 pub use rotate::{reseal, rotate, update_keys};
 pub use seal::{Bind, Scope, Verdict};
 pub use secret::{DataKey, Plaintext, SecretBytes, SecretText};
 pub use selector::{Pattern, Selector, SelectorKind};
+pub use variables::Variable;
 
 /// A time as the `sops` block writes it: RFC 3339 in UTC, whole seconds.
 pub fn timestamp(time: Timestamp) -> String {

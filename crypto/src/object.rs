@@ -24,6 +24,8 @@ pub use open_error::OpenError;
 pub const GROUP: &str = "lacre.dev";
 /// `apiVersion` of our kinds.
 pub const API_VERSION: &str = "lacre.dev/v1alpha1";
+/// The annotation by which Flux leaves an object to its own controller.
+pub(crate) const FLUX_ANNOTATION: &str = "kustomize.toolkit.fluxcd.io/decrypt";
 /// The kind that is opened into a Secret.
 pub const KIND: &str = "EncryptedSecret";
 /// The pattern that selects an object's secret fields and, in an object of ours, nothing else.

@@ -11,6 +11,7 @@ pub mod audit;
 pub mod bao;
 pub mod cluster;
 pub mod etcd;
+pub mod fake_gcs;
 pub mod gpg;
 pub mod kube_apiserver;
 pub mod kube_controller_manager;
@@ -19,7 +20,7 @@ pub mod moto;
 pub mod sops;
 
 /// Every component, the cheap ones first.
-pub const ALL: [&Component; 10] = [
+pub const ALL: [&Component; 11] = [
     &gpg::COMPONENT,
     &age::COMPONENT,
     &sops::V3_11,
@@ -27,6 +28,7 @@ pub const ALL: [&Component; 10] = [
     &bao::COMPONENT,
     &etcd::COMPONENT,
     &sops::V3_13,
+    &fake_gcs::COMPONENT,
     &kubectl::COMPONENT,
     &kube_apiserver::COMPONENT,
     &kube_controller_manager::COMPONENT,

@@ -10,6 +10,8 @@ pub const BAO: &str = "2.7.2";
 pub const CARGO_DENY: &str = "0.20.2";
 /// The store behind the Kubernetes API server.
 pub const ETCD: &str = "3.5.1";
+/// The Google Cloud Storage that tests talk to.
+pub const FAKE_GCS: &str = "1.56.1";
 /// GnuPG, as the distribution has it: only its presence is asked for.
 pub const GPG: &str = "debian";
 /// API server, controller manager and kubectl.

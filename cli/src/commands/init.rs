@@ -53,7 +53,10 @@ pub(crate) fn run(args: &InitArgs, context: &Context) -> Result<(), CommandError
         ));
     }
     if let Some(pattern) = &args.path_regex {
-        Pattern::new("--path-regex", pattern).map_err(|error| CommandError::general(error.to_string()))?;
+        Pattern::new("--path-regex", pattern).map_err(|error| {
+            CommandError::general(error.to_string())
+                .hint("patterns are those of Go's regexp package, without look-around")
+        })?;
     }
     let recipients = recipients(args, context)?;
     files::create(&config, rules(args, &recipients).as_bytes(), Privacy::Shared)?;
@@ -108,7 +111,10 @@ fn add_attributes(path: &Path) -> Result<(), CommandError> {
     let old = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(CommandError::on(Kind::Read, path.display(), files::plain_words(&error))),
+        Err(error) => {
+            return Err(CommandError::on(Kind::Read, path.display(), files::plain_words(&error))
+                .hint("make it a readable text"));
+        }
     };
     let mut new = old.clone();
     for pattern in DIFF_PATTERNS {

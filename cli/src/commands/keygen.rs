@@ -55,7 +55,10 @@ pub(super) fn make(path: &Path) -> Result<String, CommandError> {
     }
     if let Some(folder) = path.parent() {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|error| CommandError::on(Kind::Write, folder.display(), files::plain_words(&error)))?;
+        made.map_err(|error| {
+            CommandError::on(Kind::Write, folder.display(), files::plain_words(&error))
+                .hint("name a file elsewhere with `--output FILE`")
+        })?;
     }
     let identity = AgeIdentity::generate();
     let text = identity.to_file_text(Timestamp::now());
@@ -66,10 +69,15 @@ pub(super) fn make(path: &Path) -> Result<String, CommandError> {
 /// The recipient of the first identity in `path`.
 pub(super) fn recipient_in(path: &Path) -> Result<String, CommandError> {
     let text = files::read(Some(path), None)?.content;
-    let identities =
-        read_identities(&text).map_err(|error| CommandError::on(Kind::Read, path.display(), error))?;
+    let identities = read_identities(&text).map_err(|error| {
+        CommandError::on(Kind::Read, path.display(), error)
+            .hint("correct that file, or name recipients with `--age`")
+    })?;
     let first = identities.first().map(|identity| identity.recipient().to_string());
-    first.ok_or_else(|| CommandError::on(Kind::Read, path.display(), "holds no identity"))
+    first.ok_or_else(|| {
+        CommandError::on(Kind::Read, path.display(), "holds no identity")
+            .hint("remove it and make one with `lacre keygen`, or name recipients with `--age`")
+    })
 }
 
 /// Where the user's own identity lives.

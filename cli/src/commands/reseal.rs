@@ -8,21 +8,25 @@ use serde_json::json;
 
 use super::Context;
 use crate::args::{FormatArgs, JsonArgs};
+use crate::batch;
 use crate::error::CommandError;
 use crate::files::{self, Privacy};
-use crate::opening::{self, Leniency};
-use crate::sealing;
+use crate::opening::{Leniency, Opener};
+use crate::targets::{Target, Targets};
 
-/// Take a document over as it is now, and seal the whole of it in place.
+/// Take documents over as they are now, and seal the whole of each in place.
 ///
-/// Stock sops drops the seal when it writes a file; this puts it back. Look at the file first: until now only the
-/// sops MAC spoke for it, which covers neither keys nor comments nor recipients.
+/// Stock sops drops the seal when it writes a file; this puts it back. Look at the files first: until now only the
+/// sops MAC spoke for them, which covers neither keys nor comments nor recipients.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  git diff secrets.yaml\n  lacre reseal secrets.yaml")]
 pub(crate) struct ResealArgs {
-    /// The sealed document.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// The sealed documents, or folders with `--recursive`.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Take the sealed files of folders, too. Hidden folders and symbolic links in them are left out.
+    #[arg(long, short)]
+    recursive: bool,
     #[command(flatten)]
     pub(super) script: JsonArgs,
     #[command(flatten, next_help_heading = "Format")]
@@ -30,10 +34,21 @@ pub(crate) struct ResealArgs {
 }
 
 pub(crate) fn run(args: &ResealArgs, context: &Context) -> Result<(), CommandError> {
-    let input = files::read(Some(&args.file), args.format.filename_override.as_deref())?;
-    let format = sealing::format(&input.name, &args.format)?;
-    let leniency = Leniency { accept_removed_seal: true, ..Leniency::default() };
-    let open = opening::open(&input, format, leniency, context.output)?;
+    let targets = Targets::sealed(&args.files, args.recursive, &args.format)?;
+    let opener = Opener::expecting(context, &targets.recipients);
+    batch::run(&targets, context, |target| reseal(target, args, &opener, context))
+}
+
+fn reseal(
+    target: &Target,
+    args: &ResealArgs,
+    opener: &Opener<'_>,
+    context: &Context,
+) -> Result<&'static str, CommandError> {
+    let input = files::read(Some(&target.path), args.format.filename_override.as_deref())?;
+    let format = target.format(&args.format)?;
+    let leniency = Leniency { accept_removed_seal: true, accept_missing_seal: true, ..Leniency::default() };
+    let open = opener.open(&input, format, leniency)?;
     let name = input.name.display().to_string();
     let options = WriteOptions { now: Timestamp::now(), seal: true, allow_plaintext: true };
     let changed =
@@ -51,5 +66,6 @@ pub(crate) fn run(args: &ResealArgs, context: &Context) -> Result<(), CommandErr
         }
     };
     let value = json!({ "file": name, "before": before, "changed": changed.is_some() });
-    context.output.done(&format!("{name}: {line}"), &value)
+    context.output.done(&format!("{name}: {line}"), &value)?;
+    Ok(if changed.is_some() { "sealed again" } else { "unchanged" })
 }

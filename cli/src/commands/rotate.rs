@@ -9,21 +9,26 @@ use serde_json::json;
 
 use super::Context;
 use crate::args::{AwsArgs, FormatArgs, JsonArgs, TargetArgs};
-use crate::error::CommandError;
-use crate::opening::{self, Leniency};
-use crate::recipients::{self, ReadyGroups};
-use crate::{config, delivery, files, sealing};
+use crate::error::{CommandError, Kind};
+use crate::output::Output;
+use crate::opening::{self, Leniency, Opener};
+use crate::targets::{Target, Targets};
+use crate::wrapping::Ready;
+use crate::{compat, batch, config, delivery, files, recipients, sealing};
 
-/// Seal a document under a new data key, for the same recipients or changed ones.
+/// Seal documents under new data keys, for the same recipients or changed ones.
 ///
 /// Whoever knew the old data key cannot read what is written from now on. What they could read before stays in git
 /// history: change the secrets themselves when that matters.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  lacre rotate --in-place --rm-age age1… secrets.yaml")]
 pub(crate) struct RotateArgs {
-    /// The sealed document.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// The sealed documents, or folders with `--recursive`.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Take the sealed files of folders, too. Hidden folders and symbolic links in them are left out.
+    #[arg(long, short)]
+    recursive: bool,
     #[command(flatten)]
     target: TargetArgs,
     #[command(flatten, next_help_heading = "Recipients")]
@@ -65,20 +70,63 @@ struct ChangeArgs {
     aws: AwsArgs,
 }
 
+/// Who joins and who leaves.
+struct Changes {
+    added: Vec<RecipientId>,
+    removed: Vec<RecipientId>,
+}
+
 pub(crate) fn run(args: &RotateArgs, context: &Context) -> Result<(), CommandError> {
-    let added =
-        typed(&args.changes.add_age, &args.changes.add_pgp, &args.changes.add_kms, &args.changes.aws)?;
-    let removed = typed(&args.changes.rm_age, &args.changes.rm_pgp, &args.changes.rm_kms, &args.changes.aws)?;
-    let input = files::read(Some(&args.file), args.format.filename_override.as_deref())?;
-    let format = sealing::format(&input.name, &args.format)?;
+    let typed_changes = &args.changes;
+    let changes = Changes {
+        added: typed(
+            &typed_changes.add_age,
+            &typed_changes.add_pgp,
+            &typed_changes.add_kms,
+            &typed_changes.aws,
+        )?,
+        removed: typed(
+            &typed_changes.rm_age,
+            &typed_changes.rm_pgp,
+            &typed_changes.rm_kms,
+            &typed_changes.aws,
+        )?,
+    };
+    let targets = Targets::sealed(&args.files, args.recursive, &args.format)?;
+    if targets.only().is_none() && !args.target.in_place {
+        return Err(CommandError::new(
+            Kind::ConflictingFlags,
+            "many files have no one place for their results",
+        )
+        .hint("replace them with `--in-place`"));
+    }
+    let (opener, ready) = (Opener::expecting(context, &targets.recipients), Ready::default());
+    batch::run(&targets, context, |target| {
+        rotate(target, args, &changes, &opener, &ready, context).map(|()| "rotated")
+    })
+}
+
+fn rotate(
+    target: &Target,
+    args: &RotateArgs,
+    Changes { added, removed }: &Changes,
+    opener: &Opener<'_>,
+    ready: &Ready,
+    context: &Context,
+) -> Result<(), CommandError> {
+    let input = files::read(Some(&target.path), args.format.filename_override.as_deref())?;
+    let format = target.format(&args.format)?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
-    let open = opening::open_to_write(&input, format, leniency, context.output)?;
+    let open = opener.open_to_write(&input, format, leniency)?;
     if open.verdict() == Verdict::NeverSealed && !args.accept_recipients {
-        refuse_strangers(&input.name, &open, context)?;
+        match refuse_strangers(&input.name, &open, context) {
+            Err(refusal) if compat::as_sops() => context.output.warn(&refusal.cause.to_string()),
+            result => result?,
+        }
     }
     let name = input.name.display().to_string();
-    let groups = changed(&name, opening::groups(&open), &added, &removed)?;
-    let ready = ReadyGroups::new(&groups, open.metadata().shamir_threshold)?;
+    let groups = changed(&name, opening::groups(&open), added, removed, context.output)?;
+    let ready = ready.groups(&groups, open.metadata().shamir_threshold)?;
     let options = sealing::write_options(&input.name, context);
     let sealed = lacre_crypto::rotate(&open, &ready.as_groups(), &options)
         .map_err(|error| CommandError::writing(&name, error))?;
@@ -100,10 +148,16 @@ fn changed(
     mut groups: Vec<Vec<RecipientId>>,
     added: &[RecipientId],
     removed: &[RecipientId],
+    output: Output,
 ) -> Result<Vec<Vec<RecipientId>>, CommandError> {
     for id in removed {
         if !groups.iter().flatten().any(|held| same_key(held, id)) {
-            return Err(CommandError::general(format!("{name}: is not sealed for {id}")));
+            let problem = format!("{name}: is not sealed for {id}");
+            if !compat::as_sops() {
+                return Err(CommandError::general(problem)
+                    .hint(format!("see for whom it is sealed with `lacre doctor {name}`")));
+            }
+            output.warn(&problem);
         }
         groups.iter_mut().for_each(|group| group.retain(|held| !same_key(held, id)));
     }
@@ -131,7 +185,11 @@ fn same_key(held: &RecipientId, named: &RecipientId) -> bool {
 }
 
 /// A file that was never sealed may have been given recipients by anyone: refuse those the rule does not name.
-fn refuse_strangers(name: &std::path::Path, open: &OpenFile, context: &Context) -> Result<(), CommandError> {
+pub(super) fn refuse_strangers(
+    name: &std::path::Path,
+    open: &OpenFile,
+    context: &Context,
+) -> Result<(), CommandError> {
     let Some(rule) = config::rule_or_none(name, config::Keys::Wanted, context)? else {
         return Ok(());
     };
@@ -163,6 +221,7 @@ fn typed(
         pgp: pgp.to_vec(),
         kms: kms.to_vec(),
         aws: aws.clone(),
+        ..Default::default()
     })
 }
 
@@ -177,14 +236,14 @@ mod tests {
     #[test]
     fn recipients_join_the_first_group_and_leave_any() {
         let groups = vec![vec![id("a"), id("b")], vec![id("c"), id("d")]];
-        let result = changed("f", groups, &[id("e"), id("a")], &[id("c"), id("b")]).unwrap();
+        let result = changed("f", groups, &[id("e"), id("a")], &[id("c"), id("b")], Output::default()).unwrap();
         assert_eq!(result, [vec![id("a"), id("e")], vec![id("d")]]);
     }
 
     #[test]
     fn nobody_left_and_nobody_there_are_refused() {
-        assert!(changed("f", vec![vec![id("a")]], &[], &[id("a")]).is_err());
-        assert!(changed("f", vec![vec![id("a")]], &[], &[id("b")]).is_err());
-        assert!(changed("f", vec![vec![id("a")]], &[id("b")], &[id("a")]).is_ok());
+        assert!(changed("f", vec![vec![id("a")]], &[], &[id("a")], Output::default()).is_err());
+        assert!(changed("f", vec![vec![id("a")]], &[], &[id("b")], Output::default()).is_err());
+        assert!(changed("f", vec![vec![id("a")]], &[id("b")], &[id("a")], Output::default()).is_ok());
     }
 }

@@ -1,154 +1,226 @@
 //! `lacre updatekeys`: the recipients of sealed documents made equal to their creation rule.
+//!
+//! Planning needs no key. All plans are shown at once, and one answer is for all of them; a file whose plan is another
+//! one by the time that it is written is left alone.
 
+mod plan;
+
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args;
-use lacre_crypto::recipient::RecipientId;
-use lacre_crypto::{OpenFile, Timestamp, WriteOptions};
-use serde_json::{Value, json};
+use lacre_crypto::{Format, OpenFile, SealedFile, Timestamp, WriteOptions};
 
 use super::Context;
 use crate::args::{FormatArgs, JsonArgs};
 use crate::config::{self, Rule};
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Input, Privacy};
-use crate::opening::{self, Leniency};
-use crate::recipients::ReadyGroups;
-use crate::sealing;
+use crate::opening::{self, Leniency, Opener};
+use crate::output::{Replay, recorded};
+use crate::targets::{Target, Targets};
+use crate::{batch, wrapping::Ready};
+
+pub(super) use plan::Plan;
 
 /// Make the recipients of sealed documents those of their creation rule in `.sops.yaml`.
 ///
 /// The plan is shown first. Wrapped keys of recipients that stay are kept as they are. Removing a recipient draws a
 /// new data key, since the removed one knows the old.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  lacre updatekeys secrets.yaml\n  lacre updatekeys --yes secrets/*.yaml")]
+#[command(
+    after_help = "Example:\n  lacre updatekeys secrets.yaml\n  lacre updatekeys --yes --recursive secrets\n  \
+    lacre updatekeys --check --recursive ."
+)]
 pub(crate) struct UpdatekeysArgs {
-    /// The sealed documents.
+    /// The sealed documents, or folders with `--recursive`.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+    /// Take the sealed files of folders, too. Hidden folders and symbolic links in them are left out.
+    #[arg(long, short)]
+    recursive: bool,
     /// Do it without asking.
     #[arg(long, short)]
     yes: bool,
+    /// Change nothing, and fail when something would change. This needs no key.
+    #[arg(long, visible_alias = "dry-run", conflicts_with = "yes")]
+    check: bool,
     /// Keep the data key although a recipient that is removed knows it.
     #[arg(long)]
     keep_data_key: bool,
     #[command(flatten)]
     pub(super) script: JsonArgs,
-    /// Read the documents as `yaml` or `json`, whatever their names.
+    /// Read the documents in this format, whatever their names: `yaml`, `json`, `dotenv`, `ini` or `binary`.
     #[arg(long, value_name = "FORMAT")]
     input_type: Option<String>,
 }
 
 pub(crate) fn run(args: &UpdatekeysArgs, context: &Context) -> Result<(), CommandError> {
-    args.files.iter().try_for_each(|file| update(file, args, context))
+    let typed = args.format();
+    let targets = Targets::sealed(&args.files, args.recursive, &typed)?;
+    if args.check {
+        return check(args, &targets, context);
+    }
+    let agreed = agree(args, &targets, context)?;
+    let (opener, ready) = (Opener::expecting(context, &targets.recipients), Ready::default());
+    batch::run(&targets, context, |target| {
+        let planned = Planned::read(target, args, context)?;
+        match agreed.get(&target.path) {
+            _ if planned.plan.changes_nothing() => planned.tell_unchanged(context).map(|()| "unchanged"),
+            Some(plan) if *plan == planned.plan => update(&planned, args, &opener, &ready, context),
+            _ => {
+                Err(CommandError::on(Kind::Write, target.path.display(), "changed since the plan was shown")
+                    .hint("run the command again"))
+            }
+        }
+    })
 }
 
-fn update(file: &Path, args: &UpdatekeysArgs, context: &Context) -> Result<(), CommandError> {
-    let input = files::read(Some(file), None)
-        .map_err(|error| CommandError { kind: missing_or(error.kind), ..error })?;
-    let format = FormatArgs { input_type: args.input_type.clone(), ..FormatArgs::default() };
-    let format = sealing::format(&input.name, &format)?;
-    let rule = config::rule_required(file, context)?;
-    if rule.groups.is_empty() {
-        return Err(CommandError::general(format!("{}: names no key", rule.name())));
+/// Says of each file whether its recipients are those of its rule.
+fn check(args: &UpdatekeysArgs, targets: &Targets, context: &Context) -> Result<(), CommandError> {
+    let outdated = AtomicUsize::new(0);
+    batch::run(targets, context, |target| {
+        let planned = Planned::read(target, args, context)?;
+        if planned.plan.changes_nothing() {
+            return planned.tell_unchanged(context).map(|()| "unchanged");
+        }
+        outdated.fetch_add(1, Ordering::Relaxed);
+        let rotates = planned.rotates(args);
+        let line = planned.plan.as_text(&planned.name, &planned.rule, rotates);
+        context.output.done(&line, &planned.plan.as_json(&planned.name, false, rotates))?;
+        Ok("to be updated")
+    })?;
+    match outdated.into_inner() {
+        0 => Ok(()),
+        1 => Err(CommandError::general("1 file is not sealed for whom its rule names")),
+        count => {
+            Err(CommandError::general(format!("{count} files are not sealed for whom their rules name")))
+        }
     }
-    let open = opening::open_to_write(&input, format, Leniency::default(), context.output)?;
-    let plan = Plan::new(&opening::groups(&open), open.metadata().shamir_threshold, &rule);
-    let name = input.name.display().to_string();
-    if plan.changes_nothing() {
-        let line = format!("{name}: unchanged, its recipients are those of {}", rule.name());
-        return context.output.done(&line, &plan.as_json(&name, false, false));
+    .map_err(|error| error.hint("update them with `lacre updatekeys`"))
+}
+
+/// Shows what is to happen to all files, and asks. Gives the plans that were agreed to; a file that cannot be planned
+/// for says why when its turn comes.
+fn agree(
+    args: &UpdatekeysArgs,
+    targets: &Targets,
+    context: &Context,
+) -> Result<HashMap<PathBuf, Plan>, CommandError> {
+    let (mut plans, mut shown, mut replay, mut told) =
+        (HashMap::new(), Vec::new(), Replay::default(), Ok(()));
+    batch::in_order(
+        &targets.files,
+        |target| recorded(|| Planned::read(target, args, context)),
+        |target, (planned, said)| {
+            let Ok(planned) = planned else { return };
+            told = std::mem::replace(&mut told, Ok(())).and_then(|()| replay.print(said));
+            if !planned.plan.changes_nothing() {
+                shown.push(planned.plan.as_text(&planned.name, &planned.rule, planned.rotates(args)));
+                plans.insert(target.path.clone(), planned.plan);
+            }
+        },
+    );
+    told?;
+    let shown = shown.join("\n");
+    if plans.is_empty() {
+        return Ok(plans);
     }
-    let rotates = !plan.removed.is_empty() && !args.keep_data_key;
-    let shown = plan.as_text(&name, &rule, rotates);
     if args.yes {
         context.output.note(&shown);
-    } else if !agreed(&shown, context) {
-        return Err(CommandError::general(format!("{name}: unchanged, since nobody agreed"))
-            .hint("answer `y`, or give `--yes`"));
+        return Ok(plans);
     }
-    let sealed = sealed(&name, &open, &rule, rotates)?;
-    write(&input, sealed.as_deref())?;
-    context.output.done(&format!("{name}: updated"), &plan.as_json(&name, sealed.is_some(), rotates))
+    let answer = context.output.ask(&format!("{shown}\nIs this right? (y/n) "));
+    if answer.is_some_and(|answer| matches!(answer.as_str(), "y" | "Y" | "yes")) {
+        return Ok(plans);
+    }
+    let what = targets.only().map_or("all files".to_owned(), |only| only.path.display().to_string());
+    Err(CommandError::general(format!("{what}: unchanged, since nobody agreed"))
+        .hint("answer `y`, or give `--yes`"))
 }
 
-/// What is to happen to one file.
-#[derive(Debug, Default)]
-struct Plan {
-    added: Vec<RecipientId>,
-    removed: Vec<RecipientId>,
-    kept: Vec<RecipientId>,
-    /// Recipients move between groups, or the threshold changes.
-    regrouped: bool,
+/// A file that was read, and what is to happen to it.
+struct Planned {
+    name: String,
+    input: Input,
+    format: Format,
+    rule: Rule,
+    plan: Plan,
 }
 
-impl Plan {
-    fn new(held: &[Vec<RecipientId>], threshold: Option<usize>, rule: &Rule) -> Self {
-        let wanted = || rule.groups.iter().flatten();
-        let holds = |id: &RecipientId| held.iter().flatten().any(|other| other == id);
-        let (kept, added): (Vec<_>, Vec<_>) = wanted().cloned().partition(holds);
-        let removed =
-            held.iter().flatten().filter(|id| !wanted().any(|other| other == *id)).cloned().collect();
-        let sorted = |groups: &[Vec<RecipientId>]| {
-            groups
-                .iter()
-                .map(|group| group.iter().cloned().collect())
-                .collect::<Vec<std::collections::BTreeSet<_>>>()
-        };
-        let several = rule.groups.len() > 1 || held.len() > 1;
-        let wanted_threshold = rule.shamir_threshold.unwrap_or(rule.groups.len());
-        let other_threshold = threshold.unwrap_or(held.len()) != wanted_threshold;
-        let regrouped = several && (sorted(held) != sorted(&rule.groups) || other_threshold);
-        Self { added, removed, kept, regrouped }
+impl Planned {
+    fn read(target: &Target, args: &UpdatekeysArgs, context: &Context) -> Result<Self, CommandError> {
+        let input = files::read(Some(&target.path), None)
+            .map_err(|error| CommandError { kind: missing_or(error.kind), ..error })?;
+        let format = target.format(&args.format())?;
+        let rule = rule(&target.path, context)?;
+        let name = input.name.display().to_string();
+        let sealed = SealedFile::read(input.content.expose_secret(), format)
+            .map_err(|error| CommandError::opening(&name, error))?;
+        let held = opening::ids(&sealed.metadata().groups);
+        let plan = Plan::new(&held, sealed.metadata().shamir_threshold, &rule);
+        Ok(Self { name, input, format, rule, plan })
     }
 
-    fn changes_nothing(&self) -> bool {
-        self.added.is_empty() && self.removed.is_empty() && !self.regrouped
+    fn rotates(&self, args: &UpdatekeysArgs) -> bool {
+        !self.plan.removed.is_empty() && !args.keep_data_key
     }
 
-    fn as_text(&self, name: &str, rule: &Rule, rotates: bool) -> String {
-        let mut lines = vec![format!("{name}: by {}", rule.name())];
-        lines.extend(self.removed.iter().map(|id| format!("  - {id}")));
-        lines.extend(self.added.iter().map(|id| format!("  + {id}")));
-        lines.extend(self.kept.iter().map(|id| format!("    {id}")));
-        if self.regrouped {
-            let threshold = rule.shamir_threshold.map_or("all".to_owned(), |count| count.to_string());
-            lines.push(format!("  {} groups, of which {threshold} are needed", rule.groups.len()));
-        }
-        if rotates {
-            lines.push("  a new data key, since a recipient is removed".to_owned());
-        } else if !self.removed.is_empty() {
-            lines.push("  the same data key, which the removed recipient knows".to_owned());
-        }
-        lines.join("\n")
-    }
-
-    fn as_json(&self, name: &str, changed: bool, rotated: bool) -> Value {
-        let names = |ids: &[RecipientId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
-        json!({
-            "file": name, "changed": changed, "rotated": rotated, "regrouped": self.regrouped,
-            "added": names(&self.added), "removed": names(&self.removed), "kept": names(&self.kept),
-        })
+    fn tell_unchanged(&self, context: &Context) -> Result<(), CommandError> {
+        let line = format!("{}: unchanged, its recipients are those of {}", self.name, self.rule.name());
+        context.output.done(&line, &self.plan.as_json(&self.name, false, false))
     }
 }
 
-fn sealed(name: &str, open: &OpenFile, rule: &Rule, rotates: bool) -> Result<Option<String>, CommandError> {
-    let ready = ReadyGroups::new(&rule.groups, rule.shamir_threshold)?;
+impl UpdatekeysArgs {
+    fn format(&self) -> FormatArgs {
+        FormatArgs { input_type: self.input_type.clone(), ..FormatArgs::default() }
+    }
+}
+
+fn rule(file: &Path, context: &Context) -> Result<Rule, CommandError> {
+    let rule = config::rule_required(file, context)?;
+    match rule.groups.is_empty() {
+        true => Err(CommandError::general(format!("{}: names no key", rule.name()))
+            .hint("add `age: age1…` to the rule")),
+        false => Ok(rule),
+    }
+}
+
+fn update(
+    planned: &Planned,
+    args: &UpdatekeysArgs,
+    opener: &Opener<'_>,
+    ready: &Ready,
+    context: &Context,
+) -> Result<&'static str, CommandError> {
+    let (name, rotates) = (&planned.name, planned.rotates(args));
+    let open = opener.open_to_write(&planned.input, planned.format, Leniency::default())?;
+    let sealed = sealed(name, &open, &planned.rule, rotates, ready)?;
+    if let Some(text) = &sealed {
+        files::replace(&planned.input, text.as_bytes(), Privacy::Shared)?;
+    }
+    context
+        .output
+        .done(&format!("{name}: updated"), &planned.plan.as_json(name, sealed.is_some(), rotates))?;
+    Ok("updated")
+}
+
+fn sealed(
+    name: &str,
+    open: &OpenFile,
+    rule: &Rule,
+    rotates: bool,
+    ready: &Ready,
+) -> Result<Option<String>, CommandError> {
+    let ready = ready.groups(&rule.groups, rule.shamir_threshold)?;
     let options = WriteOptions { now: Timestamp::now(), seal: rule.seal, allow_plaintext: true };
     let sealed = match rotates {
         true => lacre_crypto::rotate(open, &ready.as_groups(), &options).map(Some),
         false => lacre_crypto::update_keys(open, &ready.as_groups(), &options),
     };
     sealed.map_err(|error| CommandError::writing(name, error))
-}
-
-fn write(input: &Input, sealed: Option<&str>) -> Result<(), CommandError> {
-    sealed.map_or(Ok(()), |text| files::replace(input, text.as_bytes(), Privacy::Shared))
-}
-
-fn agreed(plan: &str, context: &Context) -> bool {
-    let answer = context.output.ask(&format!("{plan}\nIs this right? (y/n) "));
-    answer.is_some_and(|answer| matches!(answer.as_str(), "y" | "Y" | "yes"))
 }
 
 /// sops has an exit code of its own for changing the keys of a file that is not there.

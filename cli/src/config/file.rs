@@ -14,6 +14,8 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use yaml_serde::Value;
 
 use super::Rule;
+use super::destination::RawDestination;
+use super::stores::Stores;
 use crate::error::{CommandError, Kind};
 use crate::files;
 use crate::recipients;
@@ -29,12 +31,19 @@ const MERGE_DEPTH_MAX: usize = 16;
 pub(super) struct ConfigFile {
     #[serde(default)]
     pub(super) creation_rules: Vec<RawRule>,
+    #[serde(default)]
+    pub(super) destination_rules: Vec<RawDestination>,
+    #[serde(default)]
+    pub(super) stores: Stores,
+    /// Sections that nobody reads, here or in sops; kept so that a misspelt one can be named.
+    #[serde(flatten)]
+    pub(super) unknown: BTreeMap<String, Value>,
 }
 
 /// A creation rule as written.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct RawRule {
-    path_regex: Option<String>,
+    pub(super) path_regex: Option<String>,
     #[serde(default)]
     age: Words,
     #[serde(default)]
@@ -54,6 +63,8 @@ pub(super) struct RawRule {
     #[serde(default)]
     mac_only_encrypted: bool,
     pub(super) seal: Option<bool>,
+    #[serde(default)]
+    pub(super) require_seal: bool,
     gcp_kms: Option<Value>,
     azure_keyvault: Option<Value>,
     hc_vault_transit_uri: Option<Value>,
@@ -98,7 +109,10 @@ struct Words(Vec<String>);
 pub(super) fn read(path: &Path) -> Result<ConfigFile, CommandError> {
     let bytes = std::fs::File::open(path)
         .and_then(|file| files::read_bounded(file, CONFIG_BYTES_MAX))
-        .map_err(|error| CommandError::on(Kind::General, path.display(), files::plain_words(&error)))?;
+        .map_err(|error| {
+            CommandError::on(Kind::General, path.display(), files::plain_words(&error))
+                .hint("make it readable, or use another file with `--config FILE`")
+        })?;
     if bytes.expose_secret().iter().all(u8::is_ascii_whitespace) {
         return Ok(ConfigFile::default());
     }
@@ -114,17 +128,20 @@ pub(super) fn read(path: &Path) -> Result<ConfigFile, CommandError> {
         })
 }
 
+/// Whether a rule with this pattern is for `path`; one without a pattern is for every path.
+pub(super) fn pattern_matches(pattern: Option<&str>, path: &str, place: &str) -> Result<bool, CommandError> {
+    let Some(pattern) = pattern else { return Ok(true) };
+    let pattern = Pattern::new("path_regex", pattern).map_err(|error| {
+        CommandError::general(format!("{place}: {error}"))
+            .hint("patterns are those of Go's regexp package, without look-around")
+    })?;
+    Ok(pattern.is_match(path))
+}
+
 impl RawRule {
     /// Whether the rule is for `path`; one without a pattern is for every path.
     pub(super) fn matches(&self, path: &str, place: &str) -> Result<bool, CommandError> {
-        let Some(pattern) = &self.path_regex else {
-            return Ok(true);
-        };
-        let pattern = Pattern::new("path_regex", pattern).map_err(|error| {
-            CommandError::general(format!("{place}: {error}"))
-                .hint("patterns are those of Go's regexp package, without look-around")
-        })?;
-        Ok(pattern.is_match(path))
+        pattern_matches(self.path_regex.as_deref(), path, place)
     }
 
     /// What the rule means for `groups`. `place` names it in errors.
@@ -143,6 +160,8 @@ impl RawRule {
             selector: self.selector(place)?,
             mac_only_encrypted: self.mac_only_encrypted,
             seal: self.seal.unwrap_or(true),
+            require_seal: self.require_seal,
+            has_pattern: self.path_regex.is_some(),
         })
     }
 
@@ -186,7 +205,8 @@ impl RawGroup {
         if depth > MERGE_DEPTH_MAX {
             return Err(CommandError::general(format!(
                 "{place}: groups merged deeper than {MERGE_DEPTH_MAX}"
-            )));
+            ))
+            .hint("name the keys in the group itself"));
         }
         refuse_unusable(
             place,
@@ -236,7 +256,8 @@ fn refuse_unusable(place: &str, fields: &[(&str, &Option<Value>)]) -> Result<(),
         None => Ok(()),
         Some((field, _)) => Err(CommandError::general(format!(
             "{place}: `{field}`: this build cannot seal for that kind of key, and a file must not lack a recipient"
-        ))),
+        ))
+        .hint("use a build that can (`lacre doctor` says what this one can), or give other keys with `--age`, `--pgp` or `--kms`")),
     }
 }
 

@@ -4,16 +4,19 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::CONFIG_NAME;
+use crate::compat::Spoken;
 use crate::error::{CommandError, Kind};
 use crate::output::Output;
 
 /// How many folders upward are looked at.
 const FOLDERS_MAX: usize = 100;
 
-/// The configuration for `file`: the `named` one, else the nearest upward from the file's folder.
+/// The configuration for `file`: the `named` one, else the nearest upward from the file's folder; in the place of
+/// sops, from the working folder.
 pub(super) fn find(
     file: &Path,
     named: Option<&Path>,
+    spoken: Spoken,
     output: Output,
 ) -> Result<Option<PathBuf>, CommandError> {
     if let Some(named) = named.filter(|named| !named.as_os_str().is_empty()) {
@@ -21,16 +24,33 @@ pub(super) fn find(
     }
     let near = nearest(absolute(file)?.parent(), output);
     let there = nearest(Some(&absolute(Path::new("."))?), output);
-    if let (Some(near), Some(there)) = (&near, &there)
-        && fs::canonicalize(near).ok() != fs::canonicalize(there).ok()
-    {
-        output.warn(&format!(
-            "using {}, which is nearest to the file; stock sops started here would use {}",
-            near.display(),
-            there.display(),
-        ));
+    match spoken {
+        Spoken::Lacre => {
+            if let Some((near, there)) = different(near.as_deref(), there.as_deref()) {
+                output.warn(&format!(
+                    "using {}, which is nearest to the file; stock sops started here would use {}",
+                    near.display(),
+                    there.display(),
+                ));
+            }
+            Ok(near.or(there))
+        }
+        Spoken::Sops => {
+            if let Some((near, there)) = different(near.as_deref(), there.as_deref()) {
+                output.warn(&format!(
+                    "using {}, as sops does from this folder; {} is nearer to the file",
+                    there.display(),
+                    near.display(),
+                ));
+            }
+            Ok(there)
+        }
     }
-    Ok(near.or(there))
+}
+
+/// Both paths, if there are two and they lead to different files.
+fn different<'a>(near: Option<&'a Path>, there: Option<&'a Path>) -> Option<(&'a Path, &'a Path)> {
+    near.zip(there).filter(|(near, there)| fs::canonicalize(near).ok() != fs::canonicalize(there).ok())
 }
 
 /// `file` as path rules see it: below the configuration's folder, with `/` between its parts; a file outside keeps
@@ -44,7 +64,9 @@ pub(super) fn path_below(config: &Path, file: &Path) -> Result<String, CommandEr
 /// `path` from the root, with `.` and `..` taken out as text. Symbolic links are not followed, as in sops.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
     let whole = std::path::absolute(path)
-        .map_err(|error| CommandError::on(Kind::Read, "the working directory", error))?;
+        .map_err(|error| {
+            CommandError::on(Kind::Read, "the working directory", error).hint("go to a folder that is there")
+        })?;
     let mut clean = PathBuf::new();
     for component in whole.components() {
         match component {
@@ -90,11 +112,11 @@ mod tests {
         let inner = root.path().join("a/b");
         fs::create_dir_all(&inner).unwrap();
         fs::write(root.path().join(CONFIG_NAME), "").unwrap();
-        let found = || find(&inner.join("x.yaml"), None, Output::default()).unwrap().unwrap();
+        let found = || find(&inner.join("x.yaml"), None, Spoken::Lacre, Output::default()).unwrap().unwrap();
         assert_eq!(found(), root.path().join(CONFIG_NAME));
         fs::write(root.path().join("a").join(CONFIG_NAME), "").unwrap();
         assert_eq!(found(), root.path().join("a").join(CONFIG_NAME));
-        let named = find(&inner.join("x.yaml"), Some(Path::new("other")), Output::default());
+        let named = find(&inner.join("x.yaml"), Some(Path::new("other")), Spoken::Lacre, Output::default());
         assert_eq!(named.unwrap().unwrap(), Path::new("other"));
     }
 }

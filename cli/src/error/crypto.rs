@@ -1,5 +1,6 @@
 //! What the errors of the crypto crate mean to someone at a command line: exit code and next step.
 
+use lacre_crypto::ConvertError;
 use lacre_crypto::error::{DecryptError, EncryptError};
 
 use super::{CommandError, Kind};
@@ -20,13 +21,25 @@ impl CommandError {
             DecryptError::Metadata(_) => (Kind::General, "take the `sops` block from an older version"),
             DecryptError::NotSealed => (Kind::General, "seal it with `lacre encrypt --in-place`"),
             DecryptError::Parse(_) => {
-                (Kind::Read, "correct that place, or say the format with `--input-type`")
+                (Kind::Malformed, "correct that place, or say the format with `--input-type`")
             }
             DecryptError::SealRemoved => (
                 Kind::Integrity,
                 "look at what changed, then take the file over as it is with `lacre reseal`",
             ),
             DecryptError::Value { .. } => (Kind::Decrypt, "take that value from an older version"),
+        };
+        Self::on(kind, name, error).hint(hint)
+    }
+
+    /// What is in the document called `name` could not be printed.
+    pub(crate) fn converting(name: &str, error: ConvertError) -> Self {
+        let (kind, hint) = match &error {
+            ConvertError::Document { .. } | ConvertError::Value { .. } => {
+                (Kind::Emit, "choose another `--output-type`, or leave it out")
+            }
+            ConvertError::Parse(_) => (Kind::Read, "correct that place, or say the format with `--input-type`"),
+            ConvertError::Path(_) => (Kind::TreePath, "a path looks like `[\"key\"][0]`"),
         };
         Self::on(kind, name, error).hint(hint)
     }

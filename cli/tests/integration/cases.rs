@@ -19,7 +19,8 @@
 //! A file that is named in no `after` or `absent` must be untouched, its time of change included, and no other may
 //! appear. In all texts `{ops}`, `{ci}`, `{stranger}` stand for recipients, `{keys}` for the folder of their
 //! identities, `{work}` and `{home}` for folders. In expectations `{*}` matches any text within a line, and a line
-//! `{...}` any number of lines. What the runner does not understand fails the case.
+//! `{...}` any number of lines. A command that fails must say what to do next. What the runner does not understand
+//! fails the case.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,6 +28,15 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::sandbox::{self, Sandbox};
+
+/// Failures after which there is nothing to do, and why not.
+const WITHOUT_NEXT_STEP: [(&str, &str); 5] = [
+    ("edit/unchanged.case", "the exit code says that nothing was to be done"),
+    ("encrypt/bad-arn.case", "the message itself shows what is right"),
+    ("exec-env/exit-status.case", "the failure is the command's own"),
+    ("exec-env/killed.case", "the failure is the command's own"),
+    ("exec-file/exit-status.case", "the failure is the command's own"),
+];
 
 #[test]
 fn every_case_holds() {
@@ -38,7 +48,7 @@ fn every_case_holds() {
             let name = path.strip_prefix(&root).unwrap().display().to_string();
             count += 1;
             if let Err(reason) =
-                fs::read_to_string(&path).map_err(|error| error.to_string()).and_then(|t| run(&t))
+                fs::read_to_string(&path).map_err(|error| error.to_string()).and_then(|t| run(&name, &t))
             {
                 failures.push(format!("--- {name}: {reason}"));
             }
@@ -64,7 +74,7 @@ struct Case {
 
 type Snapshot = BTreeMap<String, (String, SystemTime)>;
 
-fn run(text: &str) -> Result<(), String> {
+fn run(name: &str, text: &str) -> Result<(), String> {
     let sandbox = Sandbox::new();
     let case = parse(&filled(text, &sandbox))?;
     case.before.iter().for_each(|(name, content)| sandbox.write(name, content));
@@ -93,11 +103,25 @@ fn run(text: &str) -> Result<(), String> {
     if done.status.code() != Some(case.exit) {
         return Err(format!("{}, not {}\nstdout: {stdout}\nstderr: {stderr}", done.status, case.exit));
     }
+    if case.exit != 0
+        && !tells_what_to_do(&stderr)
+        && !WITHOUT_NEXT_STEP.iter().any(|(known, _)| *known == name)
+    {
+        return Err(format!("fails without a next step\nstderr: {stderr}"));
+    }
     expect("stdout", &case.stdout, &stdout)?;
     // A question to a person ends without a line break.
     let ended = if stderr.is_empty() || stderr.ends_with('\n') { "" } else { "\n" };
     expect("stderr", &case.stderr, &format!("{stderr}{ended}"))?;
     compare_files(&case, &before, &snapshot(&sandbox.work()))
+}
+
+/// A hint to a person or a script, or the usage that the parser of the command line shows.
+fn tells_what_to_do(stderr: &str) -> bool {
+    let is_step = |line: &str| {
+        line.starts_with("hint: ") || line.contains("\"hints\":[\"") || line.starts_with("Usage: ")
+    };
+    stderr.lines().any(is_step) || stderr.contains("--help")
 }
 
 fn compare_files(case: &Case, before: &Snapshot, after: &Snapshot) -> Result<(), String> {

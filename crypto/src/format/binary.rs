@@ -122,6 +122,16 @@ impl Syntax for Binary {
     ) -> Result<Replacement, PathError> {
         Err(whole())
     }
+
+    fn removal(
+        &self,
+        _text: &str,
+        _tree: &Tree,
+        _collection: NodeId,
+        _index: usize,
+    ) -> Result<Vec<Replacement>, PathError> {
+        Err(whole())
+    }
 }
 
 fn whole() -> PathError {

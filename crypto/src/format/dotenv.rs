@@ -99,6 +99,26 @@ impl Syntax for Dotenv {
             _ => Err(PathError("the path leads to the whole file".into())),
         }
     }
+
+    fn removal(
+        &self,
+        text: &str,
+        tree: &Tree,
+        collection: NodeId,
+        index: usize,
+    ) -> Result<Vec<Replacement>, PathError> {
+        let NodeKind::Map { entries, .. } = &tree.nodes[collection].kind else {
+            return Err(PathError("the path leads to the whole file".into()));
+        };
+        if entries.len() == 1 {
+            return Err(PathError("it is the last value, and a dotenv file needs one".into()));
+        }
+        // A byte order mark is a part of its key.
+        let first = entries[index].place.start;
+        let start = flat::comments_above(text, tree, first).min(first);
+        let end = (tree.nodes[entries[index].value].inner.end + 1).min(text.len());
+        Ok(vec![Replacement { place: start..end, text: String::new() }])
+    }
 }
 
 /// The places of all lines that are not empty, without their line feeds.

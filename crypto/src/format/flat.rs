@@ -213,6 +213,25 @@ pub(super) fn graft(tree: &mut Tree, value: &Plain, outer: &Range<usize>) -> Nod
     tree.nodes.len() - 1
 }
 
+/// The start of the line that `offset` is in, or of the comment lines directly above it.
+pub(super) fn comments_above(text: &str, tree: &Tree, offset: usize) -> usize {
+    let line_start = |offset: usize| text[..offset].rfind('\n').map_or(0, |found| found + 1);
+    let is_comment = |start: usize| {
+        let first = text.len() - text[start..].trim_start_matches([' ', '\t', '\u{feff}']).len();
+        let next = tree.comments.partition_point(|comment| comment.place.start <= first);
+        next.checked_sub(1).is_some_and(|last| tree.comments[last].place.contains(&first))
+    };
+    let mut start = line_start(offset);
+    while let Some(end) = start.checked_sub(1) {
+        let above = line_start(end);
+        if !is_comment(above) {
+            break;
+        }
+        start = above;
+    }
+    if start == 0 && text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { start }
+}
+
 /// A value as text, in the form in which stock tools print it where there is nothing but text: `true`, `1.0`, `1E+30`.
 pub(crate) fn untyped(value: &Value) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(value.bytes());

@@ -110,6 +110,29 @@ impl Syntax for Ini {
             _ => Err(PathError("the path leads to a whole section: set its values one by one".into())),
         }
     }
+
+    fn removal(
+        &self,
+        text: &str,
+        tree: &Tree,
+        collection: NodeId,
+        index: usize,
+    ) -> Result<Vec<Replacement>, PathError> {
+        let NodeKind::Map { entries, .. } = &tree.nodes[collection].kind else {
+            return Err(PathError("the path leads to the whole file".into()));
+        };
+        let is_section = tree.documents.iter().any(|part| part.root == Some(collection));
+        if is_section && entries.len() == 1 {
+            return Err(PathError("it is the last section, and an INI file needs one".into()));
+        }
+        let value = tree.nodes[entries[index].value].inner.clone();
+        let (first, end) = match is_section {
+            true => (value.start, value.end),
+            false => (entries[index].place.start, value::line_end(text, value.end)),
+        };
+        let start = flat::comments_above(text, tree, first);
+        Ok(vec![Replacement { place: start..end, text: String::new() }])
+    }
 }
 
 /// A comment with a sign on each of its lines; all but the first have theirs already, if stock readers had them.

@@ -115,6 +115,30 @@ impl Syntax for Json {
         let written = layout.printed(json, layout.depth(text, &tree.nodes[node]));
         Ok(Replacement { place: tree.nodes[node].inner.clone(), text: written })
     }
+
+    fn removal(
+        &self,
+        _text: &str,
+        tree: &Tree,
+        collection: NodeId,
+        index: usize,
+    ) -> Result<Vec<Replacement>, PathError> {
+        let node = &tree.nodes[collection];
+        let place = |value: NodeId| tree.nodes[value].inner.clone();
+        let children: Vec<Range<usize>> = match &node.kind {
+            NodeKind::Map { entries, .. } => {
+                entries.iter().map(|entry| entry.place.start..place(entry.value).end).collect()
+            }
+            NodeKind::List { items, .. } => items.iter().map(|item| place(*item)).collect(),
+            _ => return Err(PathError("the path leads to a value in nothing".into())),
+        };
+        let place = match (index.checked_sub(1), children.get(index + 1)) {
+            (_, Some(next)) => children[index].start..next.start,
+            (Some(before), None) => children[before].end..children[index].end,
+            (None, None) => node.inner.start + 1..node.inner.end - 1,
+        };
+        Ok(vec![Replacement { place, text: String::new() }])
+    }
 }
 
 fn strict() -> ParseOptions {

@@ -9,13 +9,14 @@ use crate::document::Site;
 use crate::document::tree::{NodeId, NodeKind, Tree};
 use crate::error::{ParseError, PathError};
 use crate::format::{Copied, Insertion, Replacement, Syntax};
-use crate::value::Value;
+use crate::value::{Value, ValueType};
 
 mod block;
 mod comments;
 mod insert;
 mod print;
 mod read;
+mod remove;
 mod scalar;
 mod sops_block;
 mod timestamp;
@@ -26,6 +27,11 @@ pub(crate) fn canonical_time(text: &str) -> Option<String> {
     let whole = timestamp::canonical(text).filter(|_| text.contains('T'))?;
     let Some((seconds, rest)) = whole.split_once('.') else { return Some(whole) };
     Some(format!("{seconds}{}", rest.trim_start_matches(|next: char| next.is_ascii_digit())))
+}
+
+/// Whether `text` without quotes is text, and neither a number nor any other word with a meaning.
+pub(crate) fn reads_as_yaml_text(text: &str) -> bool {
+    scalar::resolve(text, None, true).is_ok_and(|value| value.kind() == Some(ValueType::Str))
 }
 
 /// Plain data as a YAML document of its own.
@@ -117,5 +123,15 @@ impl Syntax for Yaml {
         json: &Plain,
     ) -> Result<Replacement, PathError> {
         insert::replacement(text, tree, node, json)
+    }
+
+    fn removal(
+        &self,
+        text: &str,
+        tree: &Tree,
+        collection: NodeId,
+        index: usize,
+    ) -> Result<Vec<Replacement>, PathError> {
+        Ok(remove::removal(text, tree, collection, index))
     }
 }

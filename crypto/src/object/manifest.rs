@@ -10,12 +10,9 @@ use crate::document::tree::NodeKind;
 use crate::encrypt::{EncryptOptions, WriteOptions, encrypt};
 use crate::error::{EncryptError, ParseError};
 use crate::format::{Format, is_yaml_1_1_word, print_yaml};
-use crate::object::{self, API_VERSION, GROUP, KIND};
+use crate::object::{self, API_VERSION, FLUX_ANNOTATION, GROUP, KIND};
 use crate::seal::{Bind, ObjectBind, Scope};
 use crate::secret::SecretText;
-
-/// The annotation by which Flux leaves the object to its own controller.
-const FLUX_ANNOTATION: &str = "kustomize.toolkit.fluxcd.io/decrypt";
 
 /// How to seal a manifest.
 pub struct ManifestOptions<'a> {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that unwraps names the place")]
 
 mod constructs;
+mod conversions;
 mod documents;
 mod formats;
 mod interop;

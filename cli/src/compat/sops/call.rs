@@ -1,0 +1,417 @@
+//! From what was typed for sops to a command line of ours.
+//!
+//! Checks what sops checks before it opens any file, with its exit codes. Formats are chosen by sops' rules here and
+//! handed on in words: by `--input-type` and `--output-type` if those are words that sops knows, else by the name,
+//! where every ending that it does not know means binary.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use lacre_crypto::{Format, TreePath};
+
+use super::Verb;
+use super::flags::{Becomes, Takes};
+use super::line::Line;
+use crate::config;
+use crate::error::{CommandError, Kind};
+use crate::output::Output;
+use crate::{commands, recipients};
+
+/// A command line of ours.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) verb: Verb,
+    pub(super) words: Vec<OsString>,
+    /// The file whose creation rule must be there for sops, although the verb has no use for it.
+    rule_for: Option<PathBuf>,
+    config: Option<OsString>,
+}
+
+impl Call {
+    /// Checks what sops checks first.
+    pub(super) fn check(&self) -> Result<(), CommandError> {
+        config::demand_named(self.config.as_deref())?;
+        match &self.rule_for {
+            Some(file) => config::demand_match(file, self.config.as_deref()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The calls that `verb` stands for, with flags before it in `top`.
+pub(super) fn of_verb(
+    verb: Verb,
+    line: &Line,
+    top: &Line,
+    output: Output,
+) -> Result<Vec<Call>, CommandError> {
+    check_operands(verb, line, output)?;
+    warn_of_idle_flags(verb, top, output);
+    if verb == Verb::UpdateKeys {
+        return line
+            .operands
+            .iter()
+            .map(|file| build(verb, line, top, std::slice::from_ref(file), output))
+            .collect();
+    }
+    let count = line.operands.len().min(operands_used(verb));
+    Ok(vec![build(verb, line, top, &line.operands[..count], output)?])
+}
+
+/// The call that flags without a verb stand for.
+pub(super) fn without_verb(top: &Line, output: Output) -> Result<Call, CommandError> {
+    let Some(file) = top.operands.first() else {
+        return Err(no_file("no file specified"));
+    };
+    warn_of_more_operands(top, 1, output);
+    both_places(top)?;
+    let verb = legacy_verb(top, output);
+    let path = Path::new(file);
+    if !path.exists() {
+        if changes_keys(top) {
+            return Err(missing_file(path));
+        }
+        if matches!(verb, Verb::Decrypt | Verb::Encrypt | Verb::Rotate) {
+            return Err(CommandError::on(
+                Kind::NoFile,
+                path.display(),
+                "cannot operate on non-existent file",
+            ));
+        }
+    }
+    let operands = match verb {
+        Verb::Set => set_operands(file, top)?,
+        _ => vec![file.clone()],
+    };
+    let name = top.value("filename-override").map_or_else(|| path.to_owned(), PathBuf::from);
+    let mut call = build(verb, top, top, &operands, output)?;
+    if verb != Verb::Decrypt {
+        call.rule_for = Some(name);
+    }
+    Ok(call)
+}
+
+/// `--encrypt`, `--decrypt`, `--rotate` and `--set`, of which sops obeys the last in this order; else edit.
+fn legacy_verb(top: &Line, output: Output) -> Verb {
+    let asked = [
+        (top.is_on("encrypt"), Verb::Encrypt),
+        (top.is_on("decrypt"), Verb::Decrypt),
+        (top.is_on("rotate"), Verb::Rotate),
+        (top.value("set").is_some(), Verb::Set),
+    ];
+    let asked: Vec<Verb> = asked.into_iter().filter(|(on, _)| *on).map(|(_, verb)| verb).collect();
+    if asked.len() > 1 {
+        output
+            .warn("more than one of --encrypt, --decrypt, --rotate, --set is given; the last of them counts");
+    }
+    asked.last().copied().unwrap_or(Verb::Edit)
+}
+
+/// File, path and value from the one text of `--set`: a path, a space, JSON.
+fn set_operands(file: &OsStr, top: &Line) -> Result<Vec<OsString>, CommandError> {
+    let text = top.value("set").unwrap_or_default().to_string_lossy().into_owned();
+    let invalid = || {
+        CommandError::new(Kind::BadValue, "the text of --set is not a path, a space and JSON")
+            .hint("write it as `--set '[\"key\"][0] \"value\"'`, or use `sops set`")
+    };
+    let (path, value) = text.split_once("] ").ok_or_else(invalid)?;
+    Ok(vec![file.to_owned(), format!("{path}]").into(), value.into()])
+}
+
+fn build(
+    verb: Verb,
+    line: &Line,
+    top: &Line,
+    operands: &[OsString],
+    output: Output,
+) -> Result<Call, CommandError> {
+    check_flags(verb, line, operands)?;
+    let mut words: Vec<OsString> = vec!["lacre".into()];
+    words.extend(verb.words().iter().map(OsString::from));
+    let config = line.value("config").or_else(|| top.value("config")).map(OsStr::to_owned);
+    words.extend(config.as_deref().map(|config| joined("config", config)));
+    add_flags(&mut words, verb, line, output)?;
+    add_defaults(&mut words, verb, line, top);
+    add_formats(&mut words, verb, line, operands);
+    let indent = line.value("indent").or_else(|| top.value("indent"));
+    words.extend(indent.filter(|_| matches!(verb, Verb::Decrypt | Verb::Encrypt)).map(|n| joined("indent", n)));
+    add_services(&mut words, line)?;
+    words.push("--".into());
+    words.extend(operands.iter().map(|operand| as_file_or_text(operand)));
+    Ok(Call { verb, words, rule_for: None, config })
+}
+
+/// `-` is the name of a file for sops.
+fn as_file_or_text(operand: &OsString) -> OsString {
+    if operand == "-" { "./-".into() } else { operand.clone() }
+}
+
+/// The flags that we have by the same name. Of a flag that is given twice sops takes the last.
+fn add_flags(words: &mut Vec<OsString>, verb: Verb, line: &Line, output: Output) -> Result<(), CommandError> {
+    let own: Vec<_> =
+        verb.flags().iter().flat_map(|table| table.iter()).map(super::flags::Flag::name).collect();
+    let legacy = ["unencrypted-comment-regex", "encrypted-comment-regex"];
+    for (index, (flag, value)) in line.flags().enumerate() {
+        let name = flag.name();
+        let repeated = line.flags().skip(index + 1).any(|(later, _)| later == flag);
+        let has_it = own.contains(&name) || verb.seals() && legacy.contains(&name);
+        match flag.becomes {
+            Becomes::Refused(reason) if value != "false" => {
+                return Err(CommandError::general(format!("--{name} cannot be used: {reason}")));
+            }
+            Becomes::Same if name != "config" && has_it && !value.is_empty() => match flag.takes {
+                Takes::Texts => words.push(joined(name, value)),
+                _ if repeated => {
+                    if flag.takes == Takes::Text {
+                        output.warn(&format!(
+                            "--{name} is given more than once; the last one counts, as in sops"
+                        ));
+                    }
+                }
+                Takes::Nothing if value == "true" => words.push(format!("--{name}").into()),
+                Takes::Nothing => {}
+                Takes::Number if value == "0" => {}
+                _ => words.push(joined(name, value)),
+            },
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+impl Verb {
+    /// Whether it may make a new sealed file.
+    fn seals(self) -> bool {
+        matches!(self, Self::Edit | Self::Encrypt)
+    }
+}
+
+/// What sops does without being asked, where we would want to be.
+fn add_defaults(words: &mut Vec<OsString>, verb: Verb, line: &Line, top: &Line) {
+    let is_on = |name: &str| line.is_on(name) || top.is_on(name);
+    if verb.seals() && is_on("mac-only-encrypted") {
+        words.push("--mac-only-encrypted".into());
+    }
+    if matches!(verb, Verb::ExecEnv | Verb::ExecFile) && top.is_on("ignore-mac") {
+        words.push("--ignore-mac".into());
+    }
+    if verb == Verb::UpdateKeys {
+        words.push("--keep-data-key".into());
+    }
+}
+
+fn add_formats(words: &mut Vec<OsString>, verb: Verb, line: &Line, operands: &[OsString]) {
+    let file = match verb {
+        Verb::GroupsAdd | Verb::GroupsDelete => line.value("file"),
+        _ => operands.first().map(OsString::as_os_str),
+    };
+    let name = line.value("filename-override").or(file).unwrap_or_default().to_string_lossy().into_owned();
+    let format = |flag: &str| {
+        let typed = line.value(flag).and_then(OsStr::to_str).and_then(Format::from_word);
+        typed.unwrap_or_else(|| Format::of_file(&name))
+    };
+    if verb.reads_a_document() {
+        words.push(joined("input-type", format("input-type").word().as_ref()));
+    }
+    if verb.writes_a_document() {
+        words.push(joined("output-type", format("output-type").word().as_ref()));
+    }
+}
+
+impl Verb {
+    fn reads_a_document(self) -> bool {
+        self.writes_a_document() || matches!(self, Self::ExecEnv | Self::FileStatus | Self::UpdateKeys)
+    }
+
+    fn writes_a_document(self) -> bool {
+        matches!(
+            self,
+            Self::Decrypt
+                | Self::Edit
+                | Self::Encrypt
+                | Self::ExecFile
+                | Self::Rotate
+                | Self::Set
+                | Self::Unset
+        )
+    }
+}
+
+/// Whether keys are used in this process, and which kinds of them first.
+fn add_services(words: &mut Vec<OsString>, line: &Line) -> Result<(), CommandError> {
+    let name = "decryption-order";
+    if let Some(order) = line.value(name) {
+        check_order(order)?;
+        if commands::has_flag(name) {
+            words.push(joined(name, order));
+        }
+    }
+    let name = "enable-local-keyservice";
+    if let Some(enabled) = line.value(name) {
+        words.push(joined(name, enabled));
+    }
+    Ok(())
+}
+
+/// A kind of keys stands once in the order.
+fn check_order(order: &OsStr) -> Result<(), CommandError> {
+    let order = order.to_string_lossy();
+    let kinds: Vec<&str> = order.split(',').collect();
+    match kinds.iter().enumerate().find(|(index, kind)| kinds[..*index].contains(kind)) {
+        Some((_, kind)) => {
+            Err(CommandError::new(Kind::RepeatedKind, format!("--decryption-order names `{kind}` twice")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// How many operands a verb looks at.
+fn operands_used(verb: Verb) -> usize {
+    match verb {
+        Verb::Set => 3,
+        Verb::ExecEnv | Verb::ExecFile | Verb::Unset => 2,
+        Verb::CompletionBash | Verb::CompletionZsh | Verb::GroupsAdd | Verb::KeyService => 0,
+        _ => 1,
+    }
+}
+
+fn check_operands(verb: Verb, line: &Line, output: Output) -> Result<(), CommandError> {
+    let count = line.operands.len();
+    let general = |problem: &str| Err(CommandError::general(problem));
+    match verb {
+        Verb::Edit | Verb::FileStatus | Verb::Publish | Verb::Rotate | Verb::UpdateKeys if count == 0 => {
+            return Err(no_file("no file specified"));
+        }
+        Verb::ExecEnv | Verb::ExecFile if count != 2 => {
+            return general("exactly two operands are needed: the sealed file, and the command in quotes");
+        }
+        Verb::GroupsAdd if count != 0 => {
+            return general("no operands are allowed; name the file with --file");
+        }
+        Verb::GroupsDelete if count != 1 => {
+            return general("exactly one operand is needed: the group's index");
+        }
+        Verb::Set if count != if line.is_on("value-stdin") { 2 } else { 3 } => {
+            return Err(no_file("a file, a path and a value are needed, or --value-stdin and no value"));
+        }
+        Verb::Unset if count != 2 => return Err(no_file("a file and a path are needed")),
+        Verb::Decrypt | Verb::Edit | Verb::Encrypt | Verb::Publish | Verb::Rotate => {
+            warn_of_more_operands(line, 1, output);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn check_flags(verb: Verb, line: &Line, operands: &[OsString]) -> Result<(), CommandError> {
+    let conflict = |problem: &str| Err(CommandError::new(Kind::ConflictingFlags, problem));
+    if matches!(verb, Verb::Decrypt | Verb::Encrypt) && operands.is_empty() {
+        if line.is_on("in-place") {
+            return conflict("cannot use --in-place when reading from stdin");
+        }
+        if verb == Verb::Encrypt && line.value("filename-override").is_none() {
+            return conflict("must specify --filename-override when reading from stdin");
+        }
+    }
+    if matches!(verb, Verb::Decrypt | Verb::Encrypt | Verb::Rotate) {
+        both_places(line)?;
+    }
+    match verb {
+        Verb::Set if line.is_on("value-file") && line.is_on("value-stdin") => {
+            return Err(CommandError::general("cannot use both --value-file and --value-stdin"));
+        }
+        Verb::Set | Verb::Unset => {
+            check_path(operands.get(1).map(OsString::as_os_str), Kind::BadValue)?;
+        }
+        Verb::Decrypt => check_path(line.value("extract"), Kind::TreePath)?,
+        Verb::Edit | Verb::Encrypt => check_context(line)?,
+        Verb::Rotate if changes_keys(line) => {
+            if let Some(path) = operands.first().map(Path::new).filter(|path| !path.exists()) {
+                return Err(missing_file(path));
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// sops reads the context although no key may need it.
+fn check_context(line: &Line) -> Result<(), CommandError> {
+    let context = line.value("encryption-context").unwrap_or_default().to_string_lossy();
+    recipients::check_context(&context)
+}
+
+fn check_path(path: Option<&OsStr>, kind: Kind) -> Result<(), CommandError> {
+    let Some(path) = path else { return Ok(()) };
+    let path = path.to_string_lossy();
+    TreePath::parse(&path).map(drop).map_err(|error| {
+        CommandError::new(kind, format!("the path `{path}`: {error}"))
+            .hint("a path looks like `[\"key\"][0]`")
+    })
+}
+
+fn both_places(line: &Line) -> Result<(), CommandError> {
+    if line.is_on("in-place") && line.value("output").is_some() {
+        return Err(CommandError::new(
+            Kind::ConflictingFlags,
+            "cannot operate on both --output and --in-place",
+        ));
+    }
+    Ok(())
+}
+
+fn changes_keys(line: &Line) -> bool {
+    let changes = |name: &str| name.starts_with("add-") || name.starts_with("rm-");
+    line.flags().any(|(flag, value)| changes(flag.name()) && !value.is_empty())
+}
+
+/// What sops takes without a word where it counts for nothing is told here.
+fn warn_of_idle_flags(verb: Verb, top: &Line, output: Output) {
+    let verb_words = verb.words().join(" ");
+    for (flag, value) in top.flags() {
+        let is_global = matches!(
+            flag.name(),
+            "check-for-updates"
+                | "config"
+                | "disable-version-check"
+                | "indent"
+                | "mac-only-encrypted"
+                | "verbose"
+        );
+        let is_read = flag.name() == "ignore-mac" && matches!(verb, Verb::ExecEnv | Verb::ExecFile);
+        if !is_global && !is_read && !value.is_empty() {
+            output.warn(&format!(
+                "--{} has no effect before `{verb_words}`, as in sops; put it after the verb",
+                flag.name()
+            ));
+        }
+    }
+}
+
+fn warn_of_more_operands(line: &Line, used: usize, output: Output) {
+    let ignored = line.operands.iter().skip(used);
+    for word in ignored {
+        let word = word.to_string_lossy();
+        match word.starts_with('-') {
+            true => output.warn(&format!(
+                "`{word}` stands after the file and is ignored, as in sops; flags must stand before it"
+            )),
+            false => output.warn(&format!("`{word}` is ignored, as in sops, which takes one file")),
+        }
+    }
+}
+
+fn no_file(problem: &str) -> CommandError {
+    CommandError::new(Kind::NoFile, problem).hint("see `sops --help`")
+}
+
+fn missing_file(path: &Path) -> CommandError {
+    let problem = "cannot add or remove keys on non-existent file";
+    CommandError::on(Kind::MissingFile, path.display(), problem).hint("make it with `sops edit` first")
+}
+
+fn joined(name: &str, value: &OsStr) -> OsString {
+    let mut word = OsString::from(format!("--{name}="));
+    word.push(value);
+    word
+}

@@ -1,0 +1,107 @@
+//! A folder for plaintext that a program must find in a file: this user's alone, wiped when it goes out of scope.
+//!
+//! It lives on a memory file system (`XDG_RUNTIME_DIR`, then `/dev/shm`) unless the caller names another place. What
+//! the kernel may have swapped out is out of reach, and so is a process that is killed outright.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// File systems that live in memory, by the number that `statfs` gives.
+const MEMORY_FILE_SYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// The folder, for as long as this value lives.
+pub(crate) struct PrivateFolder(Option<TempDir>);
+
+impl PrivateFolder {
+    /// One in memory; nothing where there is no memory file system that this user can write to.
+    pub(crate) fn in_memory() -> Option<Self> {
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let candidates = runtime.into_iter().chain([PathBuf::from("/dev/shm")]);
+        candidates.filter(|parent| is_in_memory(parent)).find_map(|parent| Self::inside(&parent).ok())
+    }
+
+    /// One in `parent`, whatever that lies on.
+    pub(crate) fn inside(parent: &Path) -> io::Result<Self> {
+        let mode = Permissions::from_mode(0o700);
+        let made = tempfile::Builder::new().prefix("lacre-").permissions(mode).tempdir_in(parent)?;
+        Ok(Self(Some(made)))
+    }
+
+    /// Where `name` stands in it, or would.
+    pub(crate) fn place(&self, name: &Path) -> PathBuf {
+        self.0.as_ref().map(|folder| folder.path().join(name)).unwrap_or_default()
+    }
+
+    /// A new file called `name` that holds `bytes`, for its owner alone.
+    pub(crate) fn create(&self, name: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+        let file = self.place(name);
+        let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
+        made.write_all(bytes)?;
+        Ok(file)
+    }
+
+    /// Leaves the folder and what is in it.
+    pub(crate) fn keep(&mut self) {
+        if let Some(folder) = self.0.take() {
+            let _ = folder.keep();
+        }
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        if let Some(folder) = self.0.take() {
+            for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
+                overwrite(&entry.path());
+            }
+        }
+    }
+}
+
+fn is_in_memory(folder: &Path) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        rustix::fs::statfs(folder).is_ok_and(|system| MEMORY_FILE_SYSTEMS.contains(&(system.f_type as u64)))
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (folder, MEMORY_FILE_SYSTEMS);
+        false
+    }
+}
+
+/// Overwrites a file's bytes with zeros, so that the pages do not keep them once the name is gone.
+fn overwrite(path: &Path) {
+    let wipe = |file: File| -> io::Result<()> {
+        let zeros = [0; 4096];
+        let length = file.metadata()?.len();
+        (0..length).step_by(zeros.len()).try_for_each(|offset| file.write_all_at(&zeros, offset))?;
+        file.set_len(0)
+    };
+    if path.symlink_metadata().is_ok_and(|found| found.is_file()) {
+        let _ = OpenOptions::new().write(true).open(path).and_then(wipe);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wiping_leaves_no_byte() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = PrivateFolder::inside(place.path()).unwrap();
+        let file = folder.create("file".as_ref(), b"secret").unwrap();
+        let link = place.path().join("link");
+        fs::hard_link(&file, &link).unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(file.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+        drop(folder);
+        assert_eq!(fs::read(&link).unwrap(), b"");
+        assert!(!file.exists());
+    }
+}
