@@ -19,9 +19,10 @@ pub mod moto;
 pub mod sops;
 
 /// Every component, the cheap ones first.
-pub const ALL: [&Component; 10] = [
+pub const ALL: [&Component; 11] = [
     &gpg::COMPONENT,
     &age::COMPONENT,
+    &age::V1_3,
     &sops::V3_11,
     &moto::COMPONENT,
     &bao::COMPONENT,
