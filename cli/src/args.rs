@@ -5,9 +5,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::BoolishValueParser;
 use clap::{Args, Parser};
 
 use crate::commands::Command;
+use crate::identities::Service;
 
 /// Seals secrets in git and opens them where they are needed.
 #[derive(Debug, Parser)]
@@ -51,6 +53,22 @@ pub(crate) struct KeyArgs {
     #[arg(long, short, value_name = "ARN,…", value_delimiter = ',', env = "SOPS_KMS_ARN")]
     #[arg(hide_env_values = true)]
     pub(crate) kms: Vec<String>,
+    /// Seal for these keys in Google Cloud KMS, each `projects/P/locations/L/keyRings/R/cryptoKeys/K`.
+    #[arg(long, value_name = "RESOURCE,…", value_delimiter = ',', env = "SOPS_GCP_KMS_IDS")]
+    #[arg(hide_env_values = true)]
+    pub(crate) gcp_kms: Vec<String>,
+    /// Seal for these keys in Azure Key Vault, each `https://VAULT/keys/NAME`, with or without `/VERSION`.
+    #[arg(long, value_name = "URL,…", value_delimiter = ',', env = "SOPS_AZURE_KEYVAULT_URLS")]
+    #[arg(hide_env_values = true)]
+    pub(crate) azure_kv: Vec<String>,
+    /// Seal for these transit keys of Vault or OpenBao, each `https://SERVER/v1/ENGINE/keys/NAME`.
+    #[arg(long, value_name = "URL,…", value_delimiter = ',', env = "SOPS_VAULT_URIS")]
+    #[arg(hide_env_values = true)]
+    pub(crate) hc_vault_transit: Vec<String>,
+    /// HuaweiCloud KMS, which stock sops knows: refused, since a file must not lack a recipient.
+    #[arg(long, value_name = "KEY,…", value_delimiter = ',', env = "SOPS_HUAWEICLOUD_KMS_IDS", hide = true)]
+    #[arg(hide_env_values = true)]
+    pub(crate) hckms: Vec<String>,
     #[command(flatten)]
     pub(crate) aws: AwsArgs,
 }

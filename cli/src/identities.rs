@@ -2,7 +2,7 @@
 //!
 //! The order is fixed: age from `SOPS_AGE_KEY`, `SOPS_AGE_KEY_FILE`, `SOPS_AGE_KEY_CMD` and the user's
 //! `sops/age/keys.txt`; then OpenPGP rings in `GNUPGHOME`, the `gpg` program, and AWS KMS, the latter ones only for
-//! files that name such a key. All places are read and tried together. A place that cannot be read never hides
+//! files that name such a key; and last the key services of others. All places are read and tried together. A place that cannot be read never hides
 //! another: what it said is kept, and shown when no identity opens the file.
 
 mod age;
@@ -51,6 +51,15 @@ impl Keyring {
             keyring.add_aws();
             #[cfg(not(feature = "aws"))]
             keyring.note("kms", "this build has no AWS KMS");
+        }
+        if wanted.iter().any(|id| matches!(id, RecipientId::GcpKms(_))) {
+            keyring.note("gcp_kms", "this build has no GCP KMS");
+        }
+        if wanted.iter().any(|id| matches!(id, RecipientId::AzureKeyVault(_))) {
+            keyring.note("azure_kv", "this build has no Azure Key Vault");
+        }
+        if wanted.iter().any(|id| matches!(id, RecipientId::Vault(_))) {
+            keyring.note("hc_vault", "this build has no Vault");
         }
         keyring
     }

@@ -5,7 +5,7 @@
 
 use lacre_crypto::Groups;
 use lacre_crypto::recipient::age::AgeRecipient;
-use lacre_crypto::recipient::{AwsKmsKey, Recipient, RecipientId};
+use lacre_crypto::recipient::{AwsKmsKey, AzureKeyVaultKey, GcpKmsKey, Recipient, RecipientId, VaultKey};
 
 use crate::args::{AwsArgs, KeyArgs};
 use crate::error::{CommandError, Kind};
@@ -47,6 +47,13 @@ pub(crate) fn typed(keys: &KeyArgs) -> Result<Vec<RecipientId>, CommandError> {
     }
     for word in keys.kms.iter().flat_map(|text| words(text)) {
         group.push(parse_typed_kms(word, &keys.aws)?);
+    }
+    let words_of = |list: &[String]| list.iter().flat_map(|text| words(text)).map(str::to_owned).collect();
+    let (gcp, azure): (Vec<String>, Vec<String>) = (words_of(&keys.gcp_kms), words_of(&keys.azure_kv));
+    let vault: Vec<String> = words_of(&keys.hc_vault_transit);
+    group.extend(service_recipients(&gcp, &azure, &vault)?);
+    if let Some(word) = keys.hckms.iter().flat_map(|text| words(text)).next() {
+        return Err(refused_hckms(word));
     }
     Ok(without_duplicates(group))
 }
@@ -103,13 +110,62 @@ pub(crate) fn parse_kms(
         .map_err(|error| CommandError::general(format!("kms recipient `{word}`: {error}")))
 }
 
-fn build(id: &RecipientId) -> Result<Box<dyn Recipient>, CommandError> {
+/// Keys in services that one word describes each, in the order in which sops takes them from a rule.
+pub(crate) fn service_recipients(
+    gcp: &[String],
+    azure: &[String],
+    vault: &[String],
+) -> Result<Vec<RecipientId>, CommandError> {
+    let gcp = gcp.iter().map(|word| parse_gcp(word));
+    let azure = azure.iter().map(|word| parse_azure(word));
+    let vault = vault.iter().map(|word| parse_vault(word));
+    gcp.chain(azure).chain(vault).collect()
+}
+
+/// A key in Google Cloud KMS.
+pub(crate) fn parse_gcp(word: &str) -> Result<RecipientId, CommandError> {
+    GcpKmsKey::parse(word)
+        .map(RecipientId::GcpKms)
+        .map_err(|error| CommandError::general(format!("gcp_kms recipient `{word}`: {error}")))
+}
+
+/// A key in Azure Key Vault; which version is meant may be left open.
+pub(crate) fn parse_azure(word: &str) -> Result<RecipientId, CommandError> {
+    AzureKeyVaultKey::parse(word)
+        .map(RecipientId::AzureKeyVault)
+        .map_err(|error| CommandError::general(format!("azure_kv recipient `{word}`: {error}")))
+}
+
+/// A key in a transit engine of Vault or OpenBao.
+pub(crate) fn parse_vault(word: &str) -> Result<RecipientId, CommandError> {
+    VaultKey::parse(word)
+        .map(RecipientId::Vault)
+        .map_err(|error| CommandError::general(format!("hc_vault recipient `{word}`: {error}")))
+}
+
+/// A kind that stock sops can seal for and this build cannot.
+pub(crate) fn refused_hckms(word: &str) -> CommandError {
+    CommandError::general(format!("hckms recipient `{word}`: HuaweiCloud KMS cannot be sealed for"))
+        .hint("leave it out, or write the file with stock sops; entries for it that a file has are kept")
+}
+
+/// `group` with each key whose version is left open as the one that `held` has of it, if it has one.
+pub(crate) fn pinned(group: &[RecipientId], held: &[RecipientId]) -> Vec<RecipientId> {
+    let pin = |id: &RecipientId| held.iter().find(|held| id.means(held)).unwrap_or(id).clone();
+    without_duplicates(group.iter().map(pin).collect())
+}
+
+/// `id` as something that wraps in this process.
+pub(crate) fn build(id: &RecipientId) -> Result<Box<dyn Recipient>, CommandError> {
     match id {
         RecipientId::Age(text) => match AgeRecipient::parse(text) {
             Ok(recipient) => Ok(Box::new(recipient)),
             Err(error) => Err(CommandError::general(format!("{id}: {error}"))),
         },
         RecipientId::AwsKms(key) => build_kms(key),
+        RecipientId::AzureKeyVault(_) | RecipientId::GcpKms(_) | RecipientId::Vault(_) => {
+            Err(CommandError::general(format!("{id}: this build cannot seal for it")))
+        }
         RecipientId::Other { .. } => {
             Err(CommandError::general(format!("{id}: this build cannot seal for it"))
                 .hint("remove it with `--rm-…` or `lacre updatekeys`, or write the file with stock sops"))
@@ -168,7 +224,17 @@ mod tests {
     }
 
     #[test]
+    fn a_version_left_open_is_the_one_that_is_held() {
+        let azure =
+            |version: &str| parse_azure(&format!("https://t.vault.azure.net/keys/k/{version}")).unwrap();
+        let held = [azure("1"), azure("2")];
+        assert_eq!(pinned(&[azure(""), azure("2"), azure("3")], &held), [azure("1"), azure("2"), azure("3")]);
+        assert_eq!(pinned(&[azure("")], &[]), [azure("")]);
+    }
+
+    #[test]
     fn what_is_no_recipient_is_refused() {
+        assert!(parse_gcp("projects/p").is_err() && parse_azure("t/k").is_err() && parse_vault("k").is_err());
         assert!(parse_kms("arn:aws:kms", None, "").is_err());
         assert!(parse_kms("alias/x", None, "").is_err());
         assert!(parse_pgp("ABCD").is_err() && parse_pgp(&"g".repeat(40)).is_err());

@@ -74,11 +74,13 @@ pub(crate) fn wrap(
     let created_at = timestamp(now);
     let wrap_one = |recipient: &&dyn Recipient, share: &SecretBytes, kept: &[WrappedKey]| {
         let id = recipient.id();
-        if let Some(kept) = kept.iter().find(|kept| kept.recipient == id) {
+        if let Some(kept) = kept.iter().find(|kept| id.means(&kept.recipient)) {
             return Ok(kept.clone());
         }
         let created_at = (!matches!(id, RecipientId::Age(_))).then(|| created_at.clone());
-        Ok(WrappedKey { enc: recipient.wrap(share)?, recipient: id, created_at })
+        // Who it is is asked for after the call: which version of a key was used may be known only then.
+        let enc = recipient.wrap(share)?;
+        Ok(WrappedKey { enc, recipient: recipient.id(), created_at })
     };
     let none = Vec::new();
     let wrap_group = |(index, (group, share)): (usize, (&Vec<&dyn Recipient>, &SecretBytes))| {

@@ -8,7 +8,7 @@ use lacre_crypto::{OpenFile, Verdict};
 use serde_json::json;
 
 use super::Context;
-use crate::args::{AwsArgs, FormatArgs, JsonArgs, TargetArgs};
+use crate::args::{AwsArgs, FormatArgs, JsonArgs, KeyArgs, TargetArgs};
 use crate::error::CommandError;
 use crate::opening::{self, Leniency};
 use crate::recipients::{self, ReadyGroups};
@@ -61,14 +61,67 @@ struct ChangeArgs {
     /// Remove these AWS KMS keys.
     #[arg(long, value_name = "ARN,…", value_delimiter = ',')]
     rm_kms: Vec<String>,
+    /// Add these keys in Google Cloud KMS.
+    #[arg(long, value_name = "RESOURCE,…", value_delimiter = ',')]
+    add_gcp_kms: Vec<String>,
+    /// Remove these keys in Google Cloud KMS.
+    #[arg(long, value_name = "RESOURCE,…", value_delimiter = ',')]
+    rm_gcp_kms: Vec<String>,
+    /// Add these keys in Azure Key Vault; the newest version if none is named.
+    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
+    add_azure_kv: Vec<String>,
+    /// Remove these keys in Azure Key Vault; every version if none is named.
+    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
+    rm_azure_kv: Vec<String>,
+    /// Add these transit keys of Vault or OpenBao.
+    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
+    add_hc_vault_transit: Vec<String>,
+    /// Remove these transit keys of Vault or OpenBao.
+    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
+    rm_hc_vault_transit: Vec<String>,
+    /// HuaweiCloud KMS cannot be sealed for: refused.
+    #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide = true)]
+    add_hckms: Vec<String>,
+    /// Remove these keys in HuaweiCloud KMS, for which only stock sops seals.
+    #[arg(long, value_name = "KEY,…", value_delimiter = ',')]
+    rm_hckms: Vec<String>,
     #[command(flatten)]
     aws: AwsArgs,
 }
 
+impl ChangeArgs {
+    fn added(&self) -> Result<Vec<RecipientId>, CommandError> {
+        recipients::typed(&KeyArgs {
+            age: self.add_age.clone(),
+            pgp: self.add_pgp.clone(),
+            kms: self.add_kms.clone(),
+            gcp_kms: self.add_gcp_kms.clone(),
+            azure_kv: self.add_azure_kv.clone(),
+            hc_vault_transit: self.add_hc_vault_transit.clone(),
+            hckms: self.add_hckms.clone(),
+            aws: self.aws.clone(),
+        })
+    }
+
+    fn removed(&self) -> Result<Vec<RecipientId>, CommandError> {
+        let mut ids = recipients::typed(&KeyArgs {
+            age: self.rm_age.clone(),
+            pgp: self.rm_pgp.clone(),
+            kms: self.rm_kms.clone(),
+            gcp_kms: self.rm_gcp_kms.clone(),
+            azure_kv: self.rm_azure_kv.clone(),
+            hc_vault_transit: self.rm_hc_vault_transit.clone(),
+            hckms: Vec::new(),
+            aws: self.aws.clone(),
+        })?;
+        let other = |word: &str| RecipientId::Other { kind: "hckms".to_owned(), name: word.to_owned() };
+        ids.extend(self.rm_hckms.iter().flat_map(|text| recipients::words(text)).map(other));
+        Ok(ids)
+    }
+}
+
 pub(crate) fn run(args: &RotateArgs, context: &Context) -> Result<(), CommandError> {
-    let added =
-        typed(&args.changes.add_age, &args.changes.add_pgp, &args.changes.add_kms, &args.changes.aws)?;
-    let removed = typed(&args.changes.rm_age, &args.changes.rm_pgp, &args.changes.rm_kms, &args.changes.aws)?;
+    let (added, removed) = (args.changes.added()?, args.changes.removed()?);
     let input = files::read(Some(&args.file), args.format.filename_override.as_deref())?;
     let format = sealing::format(&input.name, &args.format)?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
@@ -111,13 +164,13 @@ fn changed(
         groups.push(Vec::new());
     }
     for id in added {
-        if !groups[0].contains(id) {
+        if !groups[0].iter().any(|held| id.means(held)) {
             groups[0].push(id.clone());
         }
     }
     if groups.iter().any(Vec::is_empty) {
         return Err(CommandError::general(format!("{name}: a group would have no recipient left"))
-            .hint("add one with `--add-age`, `--add-pgp` or `--add-kms` in the same call"));
+            .hint("add one with `--add-age` or another of the `--add-…` flags in the same call"));
     }
     Ok(groups)
 }
@@ -126,7 +179,7 @@ fn changed(
 fn same_key(held: &RecipientId, named: &RecipientId) -> bool {
     match (held, named) {
         (RecipientId::AwsKms(held), RecipientId::AwsKms(named)) => held.arn == named.arn,
-        _ => held == named,
+        _ => named.means(held),
     }
 }
 
@@ -137,8 +190,12 @@ fn refuse_strangers(name: &std::path::Path, open: &OpenFile, context: &Context) 
     };
     let known: Vec<&RecipientId> = rule.groups.iter().flatten().collect();
     let groups = opening::groups(open);
-    let strangers: Vec<String> =
-        groups.iter().flatten().filter(|id| !known.contains(id)).map(ToString::to_string).collect();
+    let strangers: Vec<String> = groups
+        .iter()
+        .flatten()
+        .filter(|id| !known.iter().any(|known| known.means(id)))
+        .map(ToString::to_string)
+        .collect();
     if strangers.is_empty() {
         return Ok(());
     }
@@ -150,20 +207,6 @@ fn refuse_strangers(name: &std::path::Path, open: &OpenFile, context: &Context) 
     ))
     .hint("make the file's recipients those of the rule with `lacre updatekeys`")
     .hint("or take these over with `--accept-recipients`"))
-}
-
-fn typed(
-    age: &[String],
-    pgp: &[String],
-    kms: &[String],
-    aws: &AwsArgs,
-) -> Result<Vec<RecipientId>, CommandError> {
-    recipients::typed(&crate::args::KeyArgs {
-        age: age.to_vec(),
-        pgp: pgp.to_vec(),
-        kms: kms.to_vec(),
-        aws: aws.clone(),
-    })
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::config::{self, Rule};
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Input, Privacy};
 use crate::opening::{self, Leniency};
-use crate::recipients::ReadyGroups;
+use crate::recipients::{self, ReadyGroups};
 use crate::sealing;
 
 /// Make the recipients of sealed documents those of their creation rule in `.sops.yaml`.
@@ -48,12 +48,14 @@ fn update(file: &Path, args: &UpdatekeysArgs, context: &Context) -> Result<(), C
         .map_err(|error| CommandError { kind: missing_or(error.kind), ..error })?;
     let format = FormatArgs { input_type: args.input_type.clone(), ..FormatArgs::default() };
     let format = sealing::format(&input.name, &format)?;
-    let rule = config::rule_required(file, context)?;
+    let mut rule = config::rule_required(file, context)?;
     if rule.groups.is_empty() {
         return Err(CommandError::general(format!("{}: names no key", rule.name())));
     }
     let open = opening::open_to_write(&input, format, Leniency::default(), context.output)?;
-    let plan = Plan::new(&opening::groups(&open), open.metadata().shamir_threshold, &rule);
+    let held = opening::groups(&open);
+    rule.groups = rule.groups.iter().map(|group| recipients::pinned(group, &held.concat())).collect();
+    let plan = Plan::new(&held, open.metadata().shamir_threshold, &rule);
     let name = input.name.display().to_string();
     if plan.changes_nothing() {
         let line = format!("{name}: unchanged, its recipients are those of {}", rule.name());
