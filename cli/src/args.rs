@@ -28,6 +28,24 @@ pub(crate) struct GlobalArgs {
     /// Use this file of rules instead of the nearest `.sops.yaml`.
     #[arg(long, global = true, value_name = "FILE", env = "SOPS_CONFIG", hide_env_values = true)]
     pub(crate) config: Option<OsString>,
+    /// Ask this key service too, at `tcp://HOST:PORT` or `unix:///PATH`; may be given several times.
+    #[arg(long, global = true, value_name = "URL", value_delimiter = ',', env = "SOPS_KEYSERVICE")]
+    #[arg(hide_env_values = true, value_parser = Service::parse)]
+    pub(crate) keyservice: Vec<Service>,
+    /// Whether this process wraps and unwraps itself, before key services are asked.
+    #[arg(
+        long,
+        global = true,
+        value_name = "BOOL",
+        env = "SOPS_ENABLE_LOCAL_KEYSERVICE",
+        hide_env_values = true
+    )]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new())]
+    pub(crate) enable_local_keyservice: Option<bool>,
+    /// Try keys of these kinds first, such as `age,pgp,kms`; otherwise silent ones, then remote ones.
+    #[arg(long, global = true, value_name = "KIND,…", env = "SOPS_DECRYPTION_ORDER", hide_env_values = true)]
+    pub(crate) decryption_order: Option<String>,
 }
 
 /// Speaks to scripts.

@@ -7,6 +7,8 @@ mod edit;
 mod encrypt;
 mod init;
 mod keygen;
+#[cfg(feature = "key-service")]
+mod keyservice;
 mod kube;
 mod reference;
 mod reseal;
@@ -41,6 +43,8 @@ pub(crate) enum Command {
     Encrypt(encrypt::EncryptArgs),
     Init(init::InitArgs),
     Keygen(keygen::KeygenArgs),
+    #[cfg(feature = "key-service")]
+    Keyservice(keyservice::KeyserviceArgs),
     Kube(kube::KubeArgs),
     #[command(hide = true)]
     Reference,
@@ -77,6 +81,8 @@ impl Command {
             Self::Encrypt(args) => encrypt::run(&args, context),
             Self::Init(args) => init::run(&args, context),
             Self::Keygen(args) => keygen::run(&args, context),
+            #[cfg(feature = "key-service")]
+            Self::Keyservice(args) => keyservice::run(&args, context),
             Self::Kube(args) => kube::run(&args, context),
             Self::Reference => reference::run(context),
             Self::Reseal(args) => reseal::run(&args, context),
@@ -96,6 +102,8 @@ impl Command {
             Self::Rotate(args) => args.script.json,
             Self::Set(args) => args.script.json,
             Self::Updatekeys(args) => args.script.json,
+            #[cfg(feature = "key-service")]
+            Self::Keyservice(_) => false,
             Self::Decrypt(_)
             | Self::Edit(_)
             | Self::Encrypt(_)

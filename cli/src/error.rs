@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     ConflictingFlags,
     /// A value cannot be opened.
     Decrypt,
+    /// The decryption order names a kind twice.
+    DuplicateOrder,
     /// The editor could not be run or ended with a failure.
     Editor,
     /// The document cannot be sealed.
@@ -66,6 +68,7 @@ impl Kind {
             Self::TreePath => 91,
             Self::NoDocument => 92,
             Self::NoFile => 100,
+            Self::DuplicateOrder => 112,
             Self::NoKey => 128,
             Self::Interrupted(signal) => 128 + signal,
             Self::Unchanged => 200,
@@ -82,6 +85,7 @@ impl Kind {
             Self::BadValue => "bad-value",
             Self::ConflictingFlags => "conflicting-flags",
             Self::Decrypt => "decrypt",
+            Self::DuplicateOrder => "duplicate-order",
             Self::Editor => "editor",
             Self::Encrypt => "encrypt",
             Self::General => "general",

@@ -6,15 +6,18 @@
 //! another: what it said is kept, and shown when no identity opens the file.
 
 mod age;
+mod key_service;
 #[cfg(feature = "pgp")]
 mod pgp;
 
 use lacre_crypto::error::NoKeyError;
 use lacre_crypto::recipient::{Identity, RecipientId};
 
+use crate::args::GlobalArgs;
 use crate::error::{CommandError, Kind};
 
 pub(crate) use age::default_file as default_age_file;
+pub(crate) use key_service::Service;
 #[cfg(feature = "pgp")]
 pub(crate) use pgp::{gpg_program, public_rings};
 
@@ -27,6 +30,8 @@ const REMOTE_DEADLINE: std::time::Duration = std::time::Duration::from_secs(15);
 pub(crate) struct Keyring {
     identities: Vec<Box<dyn Identity>>,
     places: Vec<Place>,
+    #[cfg(feature = "key-service")]
+    services: Vec<lacre_crypto::recipient::key_service::KeyService>,
 }
 
 /// A place that was looked at.
@@ -36,8 +41,15 @@ struct Place {
 }
 
 impl Keyring {
-    /// Looks in all places for identities that may open one of `wanted`.
-    pub(crate) fn gather(wanted: &[RecipientId]) -> Self {
+    /// Looks in all places that `global` allows for identities that may open one of `wanted`.
+    pub(crate) fn gather(wanted: &[RecipientId], global: &GlobalArgs) -> Self {
+        let mut keyring = if global.is_local() { Self::local(wanted) } else { Self::default() };
+        key_service::gather(global, &mut keyring);
+        keyring
+    }
+
+    /// Looks in all places of this user for identities that may open one of `wanted`.
+    pub(crate) fn local(wanted: &[RecipientId]) -> Self {
         let mut keyring = Self::default();
         age::gather(wanted, &mut keyring);
         if wanted.iter().any(|id| matches!(id, RecipientId::Pgp(_))) {
@@ -79,7 +91,7 @@ impl Keyring {
         let attempts = failure.attempts.iter().map(|tried| format!("{}: {}", tried.recipient, tried.reason));
         section(&mut text, "attempts", attempts);
         let mut error = CommandError::new(Kind::NoKey, text);
-        error.hints = next_steps(&failure.wanted);
+        error.hints = key_service::next_step(self).into_iter().chain(next_steps(&failure.wanted)).collect();
         error
     }
 
@@ -97,7 +109,7 @@ impl Keyring {
     }
 
     /// What answers for keys that it does not show.
-    #[cfg(any(feature = "aws", feature = "pgp"))]
+    #[cfg(any(feature = "aws", feature = "key-service", feature = "pgp"))]
     fn add_service(&mut self, name: impl Into<String>, service: Box<dyn Identity>) {
         self.note(name, "asked");
         self.identities.push(service);

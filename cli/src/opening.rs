@@ -3,10 +3,10 @@
 use lacre_crypto::recipient::RecipientId;
 use lacre_crypto::{Format, OpenFile, OpenOptions, SealedFile, Verdict};
 
+use crate::commands::Context;
 use crate::error::CommandError;
 use crate::files::Input;
 use crate::identities::Keyring;
-use crate::output::Output;
 
 /// What to do about a document whose authentication is missing or wrong.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,17 +22,20 @@ pub(crate) fn open(
     input: &Input,
     format: Format,
     leniency: Leniency,
-    output: Output,
+    context: &Context,
 ) -> Result<OpenFile, CommandError> {
     let name = input.name.display().to_string();
     let sealed = SealedFile::read(input.content.expose_secret(), format)
         .map_err(|error| CommandError::opening(&name, error))?;
-    let keyring = Keyring::gather(&recipients(&sealed));
-    let key = sealed.unwrap_key(&keyring.as_refs()).map_err(|error| keyring.explain(&name, &error))?;
+    let order = context.global.order()?;
+    let keyring = Keyring::gather(&recipients(&sealed), &context.global);
+    let key = sealed
+        .unwrap_key_in_order(&keyring.as_refs(), &order)
+        .map_err(|error| keyring.explain(&name, &error))?;
     let options =
         OpenOptions { ignore_mac: leniency.ignore_mac, accept_removed_seal: leniency.accept_removed_seal };
     let open = sealed.open(key, &options).map_err(|error| CommandError::opening(&name, error))?;
-    open.warnings().iter().for_each(|warning| output.warn(&format!("{name}: {warning}")));
+    open.warnings().iter().for_each(|warning| context.output.warn(&format!("{name}: {warning}")));
     Ok(open)
 }
 
@@ -41,12 +44,12 @@ pub(crate) fn open_to_write(
     input: &Input,
     format: Format,
     leniency: Leniency,
-    output: Output,
+    context: &Context,
 ) -> Result<OpenFile, CommandError> {
-    let open = open(input, format, leniency, output)?;
+    let open = open(input, format, leniency, context)?;
     if open.verdict() == Verdict::NeverSealed {
         let name = input.name.display();
-        output.note(&format!(
+        context.output.note(&format!(
             "{name}: had no seal; its keys, comments and recipients are taken over unverified"
         ));
     }

@@ -7,7 +7,7 @@ use lacre_crypto::Groups;
 use lacre_crypto::recipient::age::AgeRecipient;
 use lacre_crypto::recipient::{AwsKmsKey, AzureKeyVaultKey, GcpKmsKey, Recipient, RecipientId, VaultKey};
 
-use crate::args::{AwsArgs, KeyArgs};
+use crate::args::{AwsArgs, GlobalArgs, KeyArgs};
 use crate::error::{CommandError, Kind};
 
 /// Recipients that can wrap, group by group.
@@ -18,8 +18,13 @@ pub(crate) struct ReadyGroups {
 
 impl ReadyGroups {
     /// Makes each id ready to wrap. The first that cannot be used is an error that names it.
-    pub(crate) fn new(groups: &[Vec<RecipientId>], threshold: Option<usize>) -> Result<Self, CommandError> {
-        let group = |ids: &Vec<RecipientId>| ids.iter().map(build).collect::<Result<_, _>>();
+    pub(crate) fn new(
+        groups: &[Vec<RecipientId>],
+        threshold: Option<usize>,
+        global: &GlobalArgs,
+    ) -> Result<Self, CommandError> {
+        let ready = |id: &RecipientId| global.recipient(id, build);
+        let group = |ids: &Vec<RecipientId>| ids.iter().map(ready).collect::<Result<_, _>>();
         let groups = groups.iter().map(group).collect::<Result<_, _>>()?;
         Ok(Self { groups, threshold })
     }

@@ -56,7 +56,7 @@ pub mod selector;
 pub mod shamir;
 pub mod value;
 
-pub use data_key::Groups;
+pub use data_key::{DecryptionOrder, Groups};
 pub use decrypt::{OpenFile, OpenOptions, SealedFile};
 pub use edit::{TreePath, reencrypt, set};
 pub use encrypt::{EncryptOptions, WriteOptions, encrypt};

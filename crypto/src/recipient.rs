@@ -17,6 +17,8 @@ mod aws_key;
 pub mod aws_kms;
 mod azure_key;
 mod gcp_key;
+#[cfg(feature = "key-service")]
+pub mod key_service;
 #[cfg(feature = "pgp")]
 pub mod pgp;
 mod vault_key;
@@ -131,6 +133,8 @@ pub enum Effort {
     Remote,
     /// A person may be asked for a passphrase or a touch.
     Interactive,
+    /// Another process is asked, which holds whatever it holds and may ask a person: after all that is ours.
+    Served,
 }
 
 /// Wraps a data key for one recipient. Takes public parts only.

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &DecryptArgs, context: &Context) -> Result<(), CommandEr
     let format = sealing::format(&input.name, &args.format)?;
     let path = args.extract.as_deref().map(parse_path).transpose()?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
-    let open = opening::open(&input, format, leniency, context.output)?;
+    let open = opening::open(&input, format, leniency, context)?;
     match path {
         None => delivery::plain(open.plaintext().expose_secret(), &args.target, &input, context.output),
         Some(path) => {

@@ -56,7 +56,7 @@ fn change(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
     let input = files::read(Some(&args.file), args.format.filename_override.as_deref())?;
     let format = sealing::format(&input.name, &args.format)?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
-    let open = opening::open_to_write(&input, format, leniency, context.output)?;
+    let open = opening::open_to_write(&input, format, leniency, context)?;
     let before = sealing::write_options(&input.name, context);
     let name = args.file.display().to_string();
     let text = open.plaintext().as_text().map(SecretText::from).ok_or_else(|| {

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ResealArgs, context: &Context) -> Result<(), CommandErr
     let input = files::read(Some(&args.file), args.format.filename_override.as_deref())?;
     let format = sealing::format(&input.name, &args.format)?;
     let leniency = Leniency { accept_removed_seal: true, ..Leniency::default() };
-    let open = opening::open(&input, format, leniency, context.output)?;
+    let open = opening::open(&input, format, leniency, context)?;
     let name = input.name.display().to_string();
     let options = WriteOptions { now: Timestamp::now(), seal: true, allow_plaintext: true };
     let changed =

@@ -125,13 +125,13 @@ pub(crate) fn run(args: &RotateArgs, context: &Context) -> Result<(), CommandErr
     let input = files::read(Some(&args.file), args.format.filename_override.as_deref())?;
     let format = sealing::format(&input.name, &args.format)?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
-    let open = opening::open_to_write(&input, format, leniency, context.output)?;
+    let open = opening::open_to_write(&input, format, leniency, context)?;
     if open.verdict() == Verdict::NeverSealed && !args.accept_recipients {
         refuse_strangers(&input.name, &open, context)?;
     }
     let name = input.name.display().to_string();
     let groups = changed(&name, opening::groups(&open), &added, &removed)?;
-    let ready = ReadyGroups::new(&groups, open.metadata().shamir_threshold)?;
+    let ready = ReadyGroups::new(&groups, open.metadata().shamir_threshold, &context.global)?;
     let options = sealing::write_options(&input.name, context);
     let sealed = lacre_crypto::rotate(&open, &ready.as_groups(), &options)
         .map_err(|error| CommandError::writing(&name, error))?;

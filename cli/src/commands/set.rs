@@ -54,7 +54,7 @@ pub(crate) fn run(args: &SetArgs, context: &Context) -> Result<(), CommandError>
     let input = files::read(Some(&args.file), args.format.filename_override.as_deref())?;
     let format = sealing::format(&input.name, &args.format)?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
-    let open = opening::open_to_write(&input, format, leniency, context.output)?;
+    let open = opening::open_to_write(&input, format, leniency, context)?;
     let name = input.name.display().to_string();
     let options = sealing::write_options(&input.name, context);
     let changed = lacre_crypto::set(&open, &path, &value, &options)

@@ -34,7 +34,8 @@ pub(crate) fn run(args: &TextconvArgs, context: &Context) -> Result<(), CommandE
     let Some(format) = sealed_format(&input) else {
         return context.output.secret(input.content.expose_secret().as_bytes());
     };
-    match opening::open(&input, format, Leniency::default(), Output::default()) {
+    let quiet = Context { global: context.global.clone(), output: Output::default() };
+    match opening::open(&input, format, Leniency::default(), &quiet) {
         Ok(open) => context.output.secret(open.plaintext().expose_secret()),
         Err(error) => {
             let reason = error.cause.to_string();

@@ -52,7 +52,7 @@ fn update(file: &Path, args: &UpdatekeysArgs, context: &Context) -> Result<(), C
     if rule.groups.is_empty() {
         return Err(CommandError::general(format!("{}: names no key", rule.name())));
     }
-    let open = opening::open_to_write(&input, format, Leniency::default(), context.output)?;
+    let open = opening::open_to_write(&input, format, Leniency::default(), context)?;
     let held = opening::groups(&open);
     rule.groups = rule.groups.iter().map(|group| recipients::pinned(group, &held.concat())).collect();
     let plan = Plan::new(&held, open.metadata().shamir_threshold, &rule);
@@ -69,7 +69,7 @@ fn update(file: &Path, args: &UpdatekeysArgs, context: &Context) -> Result<(), C
         return Err(CommandError::general(format!("{name}: unchanged, since nobody agreed"))
             .hint("answer `y`, or give `--yes`"));
     }
-    let sealed = sealed(&name, &open, &rule, rotates)?;
+    let sealed = sealed(&name, &open, &rule, rotates, context)?;
     write(&input, sealed.as_deref())?;
     context.output.done(&format!("{name}: updated"), &plan.as_json(&name, sealed.is_some(), rotates))
 }
@@ -134,8 +134,14 @@ impl Plan {
     }
 }
 
-fn sealed(name: &str, open: &OpenFile, rule: &Rule, rotates: bool) -> Result<Option<String>, CommandError> {
-    let ready = ReadyGroups::new(&rule.groups, rule.shamir_threshold)?;
+fn sealed(
+    name: &str,
+    open: &OpenFile,
+    rule: &Rule,
+    rotates: bool,
+    context: &Context,
+) -> Result<Option<String>, CommandError> {
+    let ready = ReadyGroups::new(&rule.groups, rule.shamir_threshold, &context.global)?;
     let options = WriteOptions { now: Timestamp::now(), seal: rule.seal, allow_plaintext: true };
     let sealed = match rotates {
         true => lacre_crypto::rotate(open, &ready.as_groups(), &options).map(Some),

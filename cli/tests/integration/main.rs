@@ -9,5 +9,7 @@ mod editor;
 mod files;
 mod git;
 mod interop;
+#[cfg(feature = "key-service")]
+mod key_service;
 mod sandbox;
 mod tamper;
