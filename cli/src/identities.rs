@@ -1,14 +1,15 @@
 //! Where identities are looked for, in which order, and what was found where.
 //!
-//! The order is fixed: age from `SOPS_AGE_KEY`, `SOPS_AGE_KEY_FILE`, `SOPS_AGE_KEY_CMD` and the user's
-//! `sops/age/keys.txt`; then OpenPGP rings in `GNUPGHOME`, the `gpg` program, and AWS KMS, the latter ones only for
-//! files that name such a key; and last the key services of others. All places are read and tried together. A place that cannot be read never hides
+//! The order is fixed: age and SSH keys from where sops looks for them (`age`); then OpenPGP rings in `GNUPGHOME`, the
+//! `gpg` program, and AWS KMS, the latter ones only for files that name such a key; and last the key services of others.
+//! All places are read and tried together. A place that cannot be read never hides
 //! another: what it said is kept, and shown when no identity opens the file.
 
 mod age;
 mod key_service;
 #[cfg(feature = "pgp")]
 mod pgp;
+mod terminal;
 
 use lacre_crypto::error::NoKeyError;
 use lacre_crypto::recipient::{Identity, RecipientId};
@@ -16,7 +17,7 @@ use lacre_crypto::recipient::{Identity, RecipientId};
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, Kind};
 
-pub(crate) use age::default_file as default_age_file;
+pub(crate) use age::{default_file as default_age_file, unlocking};
 pub(crate) use key_service::Service;
 #[cfg(feature = "pgp")]
 pub(crate) use pgp::{gpg_program, public_rings};

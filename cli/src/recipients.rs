@@ -78,7 +78,7 @@ pub(crate) fn without_duplicates(group: Vec<RecipientId>) -> Vec<RecipientId> {
 pub(crate) fn parse_age(word: &str) -> Result<RecipientId, CommandError> {
     AgeRecipient::parse(word).map(|recipient| recipient.id()).map_err(|error| {
         CommandError::general(format!("age recipient: {error}"))
-            .hint("an age recipient begins with `age1`; `lacre keygen` prints that of a new key")
+            .hint("an age recipient begins with `age1` or `ssh-`; `lacre keygen` prints that of a new key")
     })
 }
 
@@ -164,6 +164,9 @@ pub(crate) fn pinned(group: &[RecipientId], held: &[RecipientId]) -> Vec<Recipie
 pub(crate) fn build(id: &RecipientId) -> Result<Box<dyn Recipient>, CommandError> {
     match id {
         RecipientId::Age(text) => match AgeRecipient::parse(text) {
+            #[cfg(feature = "age-plugin")]
+            Ok(recipient) => Ok(Box::new(recipient.with_prompt(crate::identities::unlocking().prompt))),
+            #[cfg(not(feature = "age-plugin"))]
             Ok(recipient) => Ok(Box::new(recipient)),
             Err(error) => Err(CommandError::general(format!("{id}: {error}"))),
         },

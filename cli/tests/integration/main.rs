@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests: what cannot go on panics where it stands")]
 
+mod age_keys;
 mod canary;
 mod cases;
 mod docs;
