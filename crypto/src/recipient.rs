@@ -25,6 +25,7 @@ mod vault_key;
 
 pub use aws_key::AwsKmsKey;
 pub use azure_key::AzureKeyVaultKey;
+pub mod post_quantum;
 pub use gcp_key::GcpKmsKey;
 pub use vault_key::VaultKey;
 
