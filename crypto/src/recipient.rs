@@ -16,16 +16,24 @@ mod aws_key;
 #[cfg(feature = "aws")]
 pub mod aws_kms;
 mod azure_key;
+#[cfg(feature = "azure")]
+pub mod azure_key_vault;
 mod gcp_key;
+#[cfg(feature = "gcp")]
+pub mod gcp_kms;
 #[cfg(feature = "key-service")]
 pub mod key_service;
 #[cfg(feature = "pgp")]
 pub mod pgp;
+pub mod post_quantum;
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "vault"))]
+mod remote;
+#[cfg(feature = "vault")]
+pub mod vault;
 mod vault_key;
 
 pub use aws_key::AwsKmsKey;
 pub use azure_key::AzureKeyVaultKey;
-pub mod post_quantum;
 pub use gcp_key::GcpKmsKey;
 pub use vault_key::VaultKey;
 
