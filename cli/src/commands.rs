@@ -29,7 +29,7 @@ use crate::output::Output;
 use crate::process;
 
 /// What a command is called with besides its own arguments.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Context {
     pub(crate) global: GlobalArgs,
     pub(crate) output: Output,

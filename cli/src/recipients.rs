@@ -5,9 +5,11 @@
 
 use lacre_crypto::Groups;
 use lacre_crypto::recipient::age::AgeRecipient;
+use lacre_crypto::recipient::post_quantum;
 use lacre_crypto::recipient::{AwsKmsKey, AzureKeyVaultKey, GcpKmsKey, Recipient, RecipientId, VaultKey};
 
-use crate::args::{AwsArgs, GlobalArgs, KeyArgs};
+use crate::args::{AwsArgs, KeyArgs};
+use crate::commands::Context;
 use crate::error::{CommandError, Kind};
 
 /// Recipients that can wrap, group by group.
@@ -17,13 +19,20 @@ pub(crate) struct ReadyGroups {
 }
 
 impl ReadyGroups {
-    /// Makes each id ready to wrap. The first that cannot be used is an error that names it.
+    /// Makes each id ready to wrap. The first that cannot be used is an error that names it; that some undo what others
+    /// are for is said.
     pub(crate) fn new(
         groups: &[Vec<RecipientId>],
         threshold: Option<usize>,
-        global: &GlobalArgs,
+        context: &Context,
     ) -> Result<Self, CommandError> {
-        let ready = |id: &RecipientId| global.recipient(id, build);
+        if post_quantum::is_undone(groups, threshold) {
+            context.output.warn(
+                "a recipient that is not post-quantum stands beside one that is, and voids its protection: \
+                 whoever keeps the file can open it once there are quantum computers",
+            );
+        }
+        let ready = |id: &RecipientId| context.global.recipient(id, build);
         let group = |ids: &Vec<RecipientId>| ids.iter().map(ready).collect::<Result<_, _>>();
         let groups = groups.iter().map(group).collect::<Result<_, _>>()?;
         Ok(Self { groups, threshold })

@@ -8,7 +8,7 @@ use std::path::Path;
 use lacre_crypto::recipient::RecipientId;
 use lacre_crypto::{EncryptOptions, Format, Selector, SelectorKind, Timestamp, WriteOptions};
 
-use crate::args::{FormatArgs, GlobalArgs, KeyArgs, SelectorArgs};
+use crate::args::{FormatArgs, KeyArgs, SelectorArgs};
 use crate::commands::Context;
 use crate::config::{self, Keys, Rule};
 use crate::error::{CommandError, Kind};
@@ -22,7 +22,7 @@ pub(crate) struct Plan {
     pub(crate) mac_only_encrypted: bool,
     pub(crate) seal: bool,
     pub(crate) allow_plaintext: bool,
-    global: GlobalArgs,
+    context: Context,
 }
 
 impl Plan {
@@ -53,13 +53,13 @@ impl Plan {
             mac_only_encrypted: mac_only_encrypted || selectors.mac_only_encrypted,
             seal,
             allow_plaintext: selectors.allow_plaintext,
-            global: context.global.clone(),
+            context: context.clone(),
         })
     }
 
     /// The recipients, ready to wrap.
     pub(crate) fn ready(&self) -> Result<ReadyGroups, CommandError> {
-        ReadyGroups::new(&self.groups, self.shamir_threshold, &self.global)
+        ReadyGroups::new(&self.groups, self.shamir_threshold, &self.context)
     }
 
     /// The plan as the crypto crate takes it, with what [`Plan::ready`] made.

@@ -131,7 +131,7 @@ pub(crate) fn run(args: &RotateArgs, context: &Context) -> Result<(), CommandErr
     }
     let name = input.name.display().to_string();
     let groups = changed(&name, opening::groups(&open), &added, &removed)?;
-    let ready = ReadyGroups::new(&groups, open.metadata().shamir_threshold, &context.global)?;
+    let ready = ReadyGroups::new(&groups, open.metadata().shamir_threshold, context)?;
     let options = sealing::write_options(&input.name, context);
     let sealed = lacre_crypto::rotate(&open, &ready.as_groups(), &options)
         .map_err(|error| CommandError::writing(&name, error))?;

@@ -141,7 +141,7 @@ fn sealed(
     rotates: bool,
     context: &Context,
 ) -> Result<Option<String>, CommandError> {
-    let ready = ReadyGroups::new(&rule.groups, rule.shamir_threshold, &context.global)?;
+    let ready = ReadyGroups::new(&rule.groups, rule.shamir_threshold, context)?;
     let options = WriteOptions { now: Timestamp::now(), seal: rule.seal, allow_plaintext: true };
     let sealed = match rotates {
         true => lacre_crypto::rotate(open, &ready.as_groups(), &options).map(Some),

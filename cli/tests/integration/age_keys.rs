@@ -291,3 +291,26 @@ fn a_script_whose_passphrase_is_wrong_is_told() {
     let said = place.lacre_refused(&["decrypt", "ours.yaml"]);
     assert!(said.contains("stays locked") && said.contains("incorrect passphrase"), "{said}");
 }
+
+#[test]
+fn a_recipient_that_voids_post_quantum_protection_is_told_wherever_keys_are_wrapped() {
+    let place = Place::new();
+    let quantum = place.lacre_ok(&["keygen", "--pq"]).trim().to_owned();
+    let other = place.lacre_ok(&["keygen", "--pq", "--output", "other"]).trim().to_owned();
+    let ops = sandbox::recipient("ops");
+    let warns = |words: &[&str]| {
+        let output = place.lacre(words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{words:?}: {said}");
+        said.contains("warning: a recipient that is not post-quantum stands beside one that is")
+    };
+    let encrypt = |keys: &str| warns(&["encrypt", "--age", keys, "--output", "a.yaml", "plain.yaml"]);
+    assert!(encrypt(&format!("{quantum},{ops}")));
+    assert!(warns(&["rotate", "--in-place", "a.yaml"]));
+    assert!(!warns(&["rotate", "--in-place", "--rm-age", &ops, "a.yaml"]));
+    assert!(!encrypt(&format!("{quantum},{other}")));
+    assert!(!encrypt(&quantum));
+    place.sandbox.write(".sops.yaml", &format!("creation_rules:\n  - age: {quantum},{ops}\n"));
+    assert!(warns(&["updatekeys", "--yes", "a.yaml"]));
+    assert!(warns(&["encrypt", "--output", "b.yaml", "plain.yaml"]));
+}

@@ -119,7 +119,7 @@ fn recipients(args: &SealArgs, input: &Path, context: &Context) -> Result<ReadyG
             .hint("name the recipients with `--age` instead"));
         }
     }
-    ReadyGroups::new(&groups, threshold, &context.global)
+    ReadyGroups::new(&groups, threshold, context)
 }
 
 /// The age recipients in a ConfigMap that a controller published.
