@@ -39,7 +39,8 @@ fn serve(sandbox: &Sandbox, program: &Path, environment: &Environment) -> (Serve
 fn ask(sandbox: &Sandbox, program: &Path, address: &str, words: &[&str]) -> Output {
     let mut command = sandbox.command(program);
     command.env_remove("SOPS_AGE_KEY_FILE").env("SOPS_DISABLE_VERSION_CHECK", "true");
-    command.args(["--enable-local-keyservice=false", "--keyservice", address]).args(words);
+    // Stock sops wants them after the verb.
+    command.arg(words[0]).args(["--enable-local-keyservice=false", "--keyservice", address]).args(&words[1..]);
     command.output().unwrap()
 }
 
@@ -265,7 +266,7 @@ fn the_decryption_order_is_that_of_stock_tools() {
 
 /// `lacre keyservice` on a socket in the work folder, with a standard input to type in.
 struct Socket {
-    child: Child,
+    child: Option<Child>,
     address: String,
 }
 
@@ -277,7 +278,8 @@ impl Socket {
     fn start_with(sandbox: &Sandbox, mut command: Command, flags: &[&str]) -> Self {
         let path = sandbox.work().join("s.sock");
         command.args(["keyservice", "--network", "unix", "--address", "s.sock"]).args(flags);
-        let child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let child = Some(command.spawn().unwrap());
         let started = Instant::now();
         while std::os::unix::net::UnixStream::connect(&path).is_err() {
             assert!(started.elapsed() < Duration::from_secs(30), "the service does not listen");
@@ -287,15 +289,26 @@ impl Socket {
     }
 
     fn type_in(&mut self, line: &str) {
-        self.child.stdin.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
+        let stdin = self.child.as_mut().unwrap().stdin.as_mut();
+        stdin.unwrap().write_all(line.as_bytes()).unwrap();
     }
 
     /// Asks it to end; gives what it logged.
-    fn end(self) -> String {
-        kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
-        let output = self.child.wait_with_output().unwrap();
+    fn end(mut self) -> String {
+        let child = self.child.take().unwrap();
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        let output = child.wait_with_output().unwrap();
         let log = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{}: {log}", output.status);
         log
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
