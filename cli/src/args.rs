@@ -5,9 +5,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::BoolishValueParser;
 use clap::{Args, Parser};
 
 use crate::commands::Command;
+use crate::identities::Service;
 
 /// Seals secrets in git and opens them where they are needed.
 #[derive(Debug, Parser)]
@@ -26,6 +28,24 @@ pub(crate) struct GlobalArgs {
     /// Use this file of rules instead of the nearest `.sops.yaml`.
     #[arg(long, global = true, value_name = "FILE", env = "SOPS_CONFIG", hide_env_values = true)]
     pub(crate) config: Option<OsString>,
+    /// Ask this key service too, at `tcp://HOST:PORT` or `unix:///PATH`; may be given several times.
+    #[arg(long, global = true, value_name = "URL", value_delimiter = ',', env = "SOPS_KEYSERVICE")]
+    #[arg(hide_env_values = true, value_parser = Service::parse)]
+    pub(crate) keyservice: Vec<Service>,
+    /// Whether this process wraps and unwraps itself, before key services are asked.
+    #[arg(
+        long,
+        global = true,
+        value_name = "BOOL",
+        env = "SOPS_ENABLE_LOCAL_KEYSERVICE",
+        hide_env_values = true
+    )]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new())]
+    pub(crate) enable_local_keyservice: Option<bool>,
+    /// Try keys of these kinds first, such as `age,pgp,kms`; otherwise silent ones, then remote ones.
+    #[arg(long, global = true, value_name = "KIND,…", env = "SOPS_DECRYPTION_ORDER", hide_env_values = true)]
+    pub(crate) decryption_order: Option<String>,
 }
 
 /// Speaks to scripts.
@@ -51,6 +71,22 @@ pub(crate) struct KeyArgs {
     #[arg(long, short, value_name = "ARN,…", value_delimiter = ',', env = "SOPS_KMS_ARN")]
     #[arg(hide_env_values = true)]
     pub(crate) kms: Vec<String>,
+    /// Seal for these keys in Google Cloud KMS, each `projects/P/locations/L/keyRings/R/cryptoKeys/K`.
+    #[arg(long, value_name = "RESOURCE,…", value_delimiter = ',', env = "SOPS_GCP_KMS_IDS")]
+    #[arg(hide_env_values = true)]
+    pub(crate) gcp_kms: Vec<String>,
+    /// Seal for these keys in Azure Key Vault, each `https://VAULT/keys/NAME`, with or without `/VERSION`.
+    #[arg(long, value_name = "URL,…", value_delimiter = ',', env = "SOPS_AZURE_KEYVAULT_URLS")]
+    #[arg(hide_env_values = true)]
+    pub(crate) azure_kv: Vec<String>,
+    /// Seal for these transit keys of Vault or OpenBao, each `https://SERVER/v1/ENGINE/keys/NAME`.
+    #[arg(long, value_name = "URL,…", value_delimiter = ',', env = "SOPS_VAULT_URIS")]
+    #[arg(hide_env_values = true)]
+    pub(crate) hc_vault_transit: Vec<String>,
+    /// HuaweiCloud KMS, which stock sops knows: refused, since a file must not lack a recipient.
+    #[arg(long, value_name = "KEY,…", value_delimiter = ',', env = "SOPS_HUAWEICLOUD_KMS_IDS", hide = true)]
+    #[arg(hide_env_values = true)]
+    pub(crate) hckms: Vec<String>,
     #[command(flatten)]
     pub(crate) aws: AwsArgs,
     /// Of several key groups, this many are needed; it replaces the rule's number.

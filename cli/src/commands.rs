@@ -15,6 +15,8 @@ mod filestatus;
 mod groups;
 mod init;
 mod keygen;
+#[cfg(feature = "key-service")]
+mod keyservice;
 mod kube;
 mod man;
 mod publish;
@@ -38,7 +40,7 @@ use crate::output::Output;
 use crate::process;
 
 /// What a command is called with besides its own arguments.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Context {
     pub(crate) global: GlobalArgs,
     pub(crate) output: Output,
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Groups(groups::GroupsArgs),
     Init(init::InitArgs),
     Keygen(keygen::KeygenArgs),
+    #[cfg(feature = "key-service")]
+    Keyservice(keyservice::KeyserviceArgs),
     Kube(kube::KubeArgs),
     #[command(hide = true)]
     Man(man::ManArgs),
@@ -121,6 +125,8 @@ impl Command {
             Self::Groups(args) => groups::run(&args, context),
             Self::Init(args) => init::run(&args, context),
             Self::Keygen(args) => keygen::run(&args, context),
+            #[cfg(feature = "key-service")]
+            Self::Keyservice(args) => keyservice::run(&args, context),
             Self::Kube(args) => kube::run(&args, context),
             Self::Man(args) => man::run(&args, context),
             Self::Publish(args) => publish::run(&args, context),
@@ -150,6 +156,8 @@ impl Command {
             Self::Set(args) => args.script.json,
             Self::Unset(args) => args.script.json,
             Self::Updatekeys(args) => args.script.json,
+            #[cfg(feature = "key-service")]
+            Self::Keyservice(_) => false,
             Self::Completion(_)
             | Self::Edit(_)
             | Self::ExecEnv(_)

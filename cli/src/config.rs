@@ -115,8 +115,8 @@ fn no_match(config: &Path, path: &str) -> CommandError {
 /// Refuses as sops does for some verbs that have no use for a rule: where the configuration, `named` or found, has
 /// creation rules and none of them is for `file`.
 pub(crate) fn demand_match(file: &Path, named: Option<&OsStr>) -> Result<(), CommandError> {
-    let global =
-        GlobalArgs { config: named.map(OsStr::to_owned).or_else(|| std::env::var_os("SOPS_CONFIG")) };
+    let config = named.map(OsStr::to_owned).or_else(|| std::env::var_os("SOPS_CONFIG"));
+    let global = GlobalArgs { config, ..GlobalArgs::default() };
     match find_raw(file, &Context { global, ..Context::default() })? {
         Found::NoMatch { config, path } => Err(no_match(&config, &path)),
         Found::NoConfig | Found::Rule(_) => Ok(()),

@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     ConflictingFlags,
     /// A value cannot be opened.
     Decrypt,
+    /// The decryption order names a kind twice.
+    DuplicateOrder,
     /// The editor could not be run or ended with a failure.
     Editor,
     /// What is in the document cannot be written in the format asked for.
@@ -49,8 +51,6 @@ pub(crate) enum Kind {
     NotRun(u8),
     /// Input cannot be read or parsed.
     Read,
-    /// A kind of keys stands twice in the order of decryption.
-    RepeatedKind,
     /// The path does not lead to a value.
     TreePath,
     /// The editor closed without a change.
@@ -78,7 +78,7 @@ impl Kind {
             Self::TreePath => 91,
             Self::NoDocument => 92,
             Self::NoFile => 100,
-            Self::RepeatedKind => 112,
+            Self::DuplicateOrder => 112,
             Self::NoKey => 128,
             Self::Interrupted(signal) => 128 + signal,
             Self::Unchanged => 200,
@@ -96,6 +96,7 @@ impl Kind {
             Self::Child(_) => "child",
             Self::ConflictingFlags => "conflicting-flags",
             Self::Decrypt => "decrypt",
+            Self::DuplicateOrder => "duplicate-order",
             Self::Editor => "editor",
             Self::Emit => "emit",
             Self::Encrypt => "encrypt",
@@ -109,7 +110,6 @@ impl Kind {
             Self::NoKey => "no-key",
             Self::NotRun(_) => "not-run",
             Self::Read => "read",
-            Self::RepeatedKind => "repeated-kind",
             Self::TreePath => "tree-path",
             Self::Unchanged => "unchanged",
             Self::Write => "write",

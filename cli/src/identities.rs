@@ -1,20 +1,24 @@
 //! Where identities are looked for, in which order, and what was found where.
 //!
-//! The order is fixed: age from `SOPS_AGE_KEY`, `SOPS_AGE_KEY_FILE`, `SOPS_AGE_KEY_CMD` and the user's
-//! `sops/age/keys.txt`; then OpenPGP rings in `GNUPGHOME`, the `gpg` program, and AWS KMS, the latter ones only for
-//! files that name such a key. All places are read and tried together. A place that cannot be read never hides
+//! The order is fixed: age and SSH keys from where sops looks for them (`age`); then OpenPGP rings in `GNUPGHOME`, the
+//! `gpg` program, and AWS KMS, the latter ones only for files that name such a key; and last the key services of others.
+//! All places are read and tried together. A place that cannot be read never hides
 //! another: what it said is kept, and shown when no identity opens the file.
 
 mod age;
+mod key_service;
 #[cfg(feature = "pgp")]
 mod pgp;
+mod terminal;
 
 use lacre_crypto::error::NoKeyError;
 use lacre_crypto::recipient::{Identity, RecipientId};
 
+use crate::args::GlobalArgs;
 use crate::error::{CommandError, Kind};
 
-pub(crate) use age::default_file as default_age_file;
+pub(crate) use age::{default_file as default_age_file, unlocking};
+pub(crate) use key_service::Service;
 #[cfg(feature = "pgp")]
 pub(crate) use pgp::{gpg_program, public_rings};
 
@@ -27,6 +31,8 @@ const REMOTE_DEADLINE: std::time::Duration = std::time::Duration::from_secs(15);
 pub(crate) struct Keyring {
     identities: Vec<Box<dyn Identity>>,
     places: Vec<Place>,
+    #[cfg(feature = "key-service")]
+    services: Vec<lacre_crypto::recipient::key_service::KeyService>,
 }
 
 /// A place that was looked at.
@@ -36,8 +42,15 @@ struct Place {
 }
 
 impl Keyring {
-    /// Looks in all places for identities that may open one of `wanted`.
-    pub(crate) fn gather(wanted: &[RecipientId]) -> Self {
+    /// Looks in all places that `global` allows for identities that may open one of `wanted`.
+    pub(crate) fn gather(wanted: &[RecipientId], global: &GlobalArgs) -> Self {
+        let mut keyring = if global.is_local() { Self::local(wanted) } else { Self::default() };
+        key_service::gather(global, &mut keyring);
+        keyring
+    }
+
+    /// Looks in all places of this user for identities that may open one of `wanted`.
+    pub(crate) fn local(wanted: &[RecipientId]) -> Self {
         let mut keyring = Self::default();
         age::gather(wanted, &mut keyring);
         if wanted.iter().any(|id| matches!(id, RecipientId::Pgp(_))) {
@@ -51,6 +64,15 @@ impl Keyring {
             keyring.add_aws();
             #[cfg(not(feature = "aws"))]
             keyring.note("kms", "this build has no AWS KMS");
+        }
+        if wanted.iter().any(|id| matches!(id, RecipientId::GcpKms(_))) {
+            keyring.note("gcp_kms", "this build has no GCP KMS");
+        }
+        if wanted.iter().any(|id| matches!(id, RecipientId::AzureKeyVault(_))) {
+            keyring.note("azure_kv", "this build has no Azure Key Vault");
+        }
+        if wanted.iter().any(|id| matches!(id, RecipientId::Vault(_))) {
+            keyring.note("hc_vault", "this build has no Vault");
         }
         keyring
     }
@@ -75,7 +97,7 @@ impl Keyring {
         let attempts = failure.attempts.iter().map(|tried| format!("{}: {}", tried.recipient, tried.reason));
         section(&mut text, "attempts", attempts);
         let mut error = CommandError::new(Kind::NoKey, text);
-        error.hints = next_steps(&failure.wanted);
+        error.hints = key_service::next_step(self).into_iter().chain(next_steps(&failure.wanted)).collect();
         error
     }
 
@@ -93,7 +115,7 @@ impl Keyring {
     }
 
     /// What answers for keys that it does not show.
-    #[cfg(any(feature = "aws", feature = "pgp"))]
+    #[cfg(any(feature = "aws", feature = "key-service", feature = "pgp"))]
     fn add_service(&mut self, name: impl Into<String>, service: Box<dyn Identity>) {
         self.note(name, "asked");
         self.identities.push(service);

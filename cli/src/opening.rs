@@ -106,7 +106,10 @@ impl<'a> Opener<'a> {
         let identities = gathered.memory.around(&gathered.keyring.as_refs());
         let identities: Vec<&dyn Identity> =
             identities.iter().map(|identity: &Remembering<'_>| identity as &dyn Identity).collect();
-        let key = sealed.unwrap_key(&identities).map_err(|error| gathered.keyring.explain(&name, &error))?;
+        let order = self.context.global.order()?;
+        let key = sealed
+            .unwrap_key_in_order(&identities, &order)
+            .map_err(|error| gathered.keyring.explain(&name, &error))?;
         let options = OpenOptions {
             ignore_mac: leniency.ignore_mac,
             accept_removed_seal: leniency.accept_removed_seal || compat::as_sops(),
@@ -180,7 +183,7 @@ impl<'a> Opener<'a> {
             return Arc::clone(known);
         }
         let wanted_once: HashSet<RecipientId> = wanted.iter().cloned().collect();
-        let keyring = Keyring::gather(wanted);
+        let keyring = Keyring::gather(wanted, &self.context.global);
         let new = Arc::new(Gathered { wanted: wanted_once, keyring, memory: Memory::default() });
         gathered.push(Arc::clone(&new));
         new

@@ -5,9 +5,11 @@
 
 use lacre_crypto::Groups;
 use lacre_crypto::recipient::age::AgeRecipient;
-use lacre_crypto::recipient::{AwsKmsKey, Recipient, RecipientId};
+use lacre_crypto::recipient::post_quantum;
+use lacre_crypto::recipient::{AwsKmsKey, AzureKeyVaultKey, GcpKmsKey, Recipient, RecipientId, VaultKey};
 
 use crate::args::{AwsArgs, KeyArgs};
+use crate::commands::Context;
 use crate::error::{CommandError, Kind};
 
 /// Recipients that can wrap, group by group.
@@ -17,9 +19,21 @@ pub(crate) struct ReadyGroups {
 }
 
 impl ReadyGroups {
-    /// Makes each id ready to wrap. The first that cannot be used is an error that names it.
-    pub(crate) fn new(groups: &[Vec<RecipientId>], threshold: Option<usize>) -> Result<Self, CommandError> {
-        let group = |ids: &Vec<RecipientId>| ids.iter().map(build).collect::<Result<_, _>>();
+    /// Makes each id ready to wrap. The first that cannot be used is an error that names it; that some undo what others
+    /// are for is said.
+    pub(crate) fn new(
+        groups: &[Vec<RecipientId>],
+        threshold: Option<usize>,
+        context: &Context,
+    ) -> Result<Self, CommandError> {
+        if post_quantum::is_undone(groups, threshold) {
+            context.output.warn(
+                "a recipient that is not post-quantum stands beside one that is, and voids its protection: \
+                 whoever keeps the file can open it once there are quantum computers",
+            );
+        }
+        let ready = |id: &RecipientId| context.global.recipient(id, build);
+        let group = |ids: &Vec<RecipientId>| ids.iter().map(ready).collect::<Result<_, _>>();
         let groups = groups.iter().map(group).collect::<Result<_, _>>()?;
         Ok(Self { groups, threshold })
     }
@@ -48,6 +62,13 @@ pub(crate) fn typed(keys: &KeyArgs) -> Result<Vec<RecipientId>, CommandError> {
     for word in keys.kms.iter().flat_map(|text| words(text)) {
         group.push(parse_typed_kms(word, &keys.aws)?);
     }
+    let words_of = |list: &[String]| list.iter().flat_map(|text| words(text)).map(str::to_owned).collect();
+    let (gcp, azure): (Vec<String>, Vec<String>) = (words_of(&keys.gcp_kms), words_of(&keys.azure_kv));
+    let vault: Vec<String> = words_of(&keys.hc_vault_transit);
+    group.extend(service_recipients(&gcp, &azure, &vault)?);
+    if let Some(word) = keys.hckms.iter().flat_map(|text| words(text)).next() {
+        return Err(refused_hckms(word));
+    }
     Ok(without_duplicates(group))
 }
 
@@ -66,7 +87,7 @@ pub(crate) fn without_duplicates(group: Vec<RecipientId>) -> Vec<RecipientId> {
 pub(crate) fn parse_age(word: &str) -> Result<RecipientId, CommandError> {
     AgeRecipient::parse(word).map(|recipient| recipient.id()).map_err(|error| {
         CommandError::general(format!("age recipient: {error}"))
-            .hint("an age recipient begins with `age1`; `lacre keygen` prints that of a new key")
+            .hint("an age recipient begins with `age1` or `ssh-`; `lacre keygen` prints that of a new key")
     })
 }
 
@@ -108,13 +129,65 @@ pub(crate) fn check_context(context: &str) -> Result<(), CommandError> {
     })
 }
 
-fn build(id: &RecipientId) -> Result<Box<dyn Recipient>, CommandError> {
+/// Keys in services that one word describes each, in the order in which sops takes them from a rule.
+pub(crate) fn service_recipients(
+    gcp: &[String],
+    azure: &[String],
+    vault: &[String],
+) -> Result<Vec<RecipientId>, CommandError> {
+    let gcp = gcp.iter().map(|word| parse_gcp(word));
+    let azure = azure.iter().map(|word| parse_azure(word));
+    let vault = vault.iter().map(|word| parse_vault(word));
+    gcp.chain(azure).chain(vault).collect()
+}
+
+/// A key in Google Cloud KMS.
+pub(crate) fn parse_gcp(word: &str) -> Result<RecipientId, CommandError> {
+    GcpKmsKey::parse(word)
+        .map(RecipientId::GcpKms)
+        .map_err(|error| CommandError::general(format!("gcp_kms recipient `{word}`: {error}")))
+}
+
+/// A key in Azure Key Vault; which version is meant may be left open.
+pub(crate) fn parse_azure(word: &str) -> Result<RecipientId, CommandError> {
+    AzureKeyVaultKey::parse(word)
+        .map(RecipientId::AzureKeyVault)
+        .map_err(|error| CommandError::general(format!("azure_kv recipient `{word}`: {error}")))
+}
+
+/// A key in a transit engine of Vault or OpenBao.
+pub(crate) fn parse_vault(word: &str) -> Result<RecipientId, CommandError> {
+    VaultKey::parse(word)
+        .map(RecipientId::Vault)
+        .map_err(|error| CommandError::general(format!("hc_vault recipient `{word}`: {error}")))
+}
+
+/// A kind that stock sops can seal for and this build cannot.
+pub(crate) fn refused_hckms(word: &str) -> CommandError {
+    CommandError::general(format!("hckms recipient `{word}`: HuaweiCloud KMS cannot be sealed for"))
+        .hint("leave it out, or write the file with stock sops; entries for it that a file has are kept")
+}
+
+/// `group` with each key whose version is left open as the one that `held` has of it, if it has one.
+pub(crate) fn pinned(group: &[RecipientId], held: &[RecipientId]) -> Vec<RecipientId> {
+    let pin = |id: &RecipientId| held.iter().find(|held| id.means(held)).unwrap_or(id).clone();
+    without_duplicates(group.iter().map(pin).collect())
+}
+
+/// `id` as something that wraps in this process.
+pub(crate) fn build(id: &RecipientId) -> Result<Box<dyn Recipient>, CommandError> {
     match id {
         RecipientId::Age(text) => match AgeRecipient::parse(text) {
+            #[cfg(feature = "age-plugin")]
+            Ok(recipient) => Ok(Box::new(recipient.with_prompt(crate::identities::unlocking().prompt))),
+            #[cfg(not(feature = "age-plugin"))]
             Ok(recipient) => Ok(Box::new(recipient)),
             Err(error) => Err(CommandError::general(format!("{id}: {error}"))),
         },
         RecipientId::AwsKms(key) => build_kms(key),
+        RecipientId::AzureKeyVault(_) | RecipientId::GcpKms(_) | RecipientId::Vault(_) => {
+            Err(CommandError::general(format!("{id}: this build cannot seal for it")))
+        }
         RecipientId::Other { .. } => {
             Err(CommandError::general(format!("{id}: this build cannot seal for it"))
                 .hint("remove it with `--rm-…` or `lacre updatekeys`, or write the file with stock sops"))
@@ -173,7 +246,17 @@ mod tests {
     }
 
     #[test]
+    fn a_version_left_open_is_the_one_that_is_held() {
+        let azure =
+            |version: &str| parse_azure(&format!("https://t.vault.azure.net/keys/k/{version}")).unwrap();
+        let held = [azure("1"), azure("2")];
+        assert_eq!(pinned(&[azure(""), azure("2"), azure("3")], &held), [azure("1"), azure("2"), azure("3")]);
+        assert_eq!(pinned(&[azure("")], &[]), [azure("")]);
+    }
+
+    #[test]
     fn what_is_no_recipient_is_refused() {
+        assert!(parse_gcp("projects/p").is_err() && parse_azure("t/k").is_err() && parse_vault("k").is_err());
         assert!(parse_kms("arn:aws:kms", None, "").is_err());
         assert!(parse_kms("alias/x", None, "").is_err());
         assert!(parse_pgp("ABCD").is_err() && parse_pgp(&"g".repeat(40)).is_err());

@@ -72,8 +72,8 @@ impl Plan {
     }
 
     /// The recipients, ready to wrap.
-    pub(crate) fn ready(&self) -> Result<ReadyGroups, CommandError> {
-        ReadyGroups::new(&self.groups, self.shamir_threshold)
+    pub(crate) fn ready(&self, context: &Context) -> Result<ReadyGroups, CommandError> {
+        ReadyGroups::new(&self.groups, self.shamir_threshold, context)
     }
 
     /// The plan as the crypto crate takes it, with what [`Plan::ready`] made.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lacre_crypto::recipient::RecipientId;
 
+use crate::commands::Context;
 use crate::error::CommandError;
 use crate::recipients::ReadyGroups;
 
@@ -21,13 +22,14 @@ impl Ready {
         &self,
         groups: &[Vec<RecipientId>],
         threshold: Option<usize>,
+        context: &Context,
     ) -> Result<Arc<ReadyGroups>, CommandError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = (groups.to_vec(), threshold);
         if let Some(ready) = known.get(&wanted) {
             return Ok(Arc::clone(ready));
         }
-        let ready = Arc::new(ReadyGroups::new(groups, threshold)?);
+        let ready = Arc::new(ReadyGroups::new(groups, threshold, context)?);
         known.insert(wanted, Arc::clone(&ready));
         Ok(ready)
     }

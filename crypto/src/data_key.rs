@@ -5,11 +5,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Attempt, EncryptError, NoKeyError};
 use crate::recipient::{
-    Effort, Identity, Recipient, RecipientId, UnwrapFailure, WRAPPED_KEY_BYTES_MAX, WrappedKey,
+    Effort, Identity, Recipient, RecipientId, SHARE_BYTES, UnwrapFailure, WRAPPED_KEY_BYTES_MAX, WrappedKey,
 };
 use crate::secret::{DATA_KEY_BYTES, DataKey, SecretBytes};
 use crate::shamir;
 use crate::timestamp;
+
+mod order;
+
+pub use order::DecryptionOrder;
 
 /// Most calls to key services at a time for one file.
 const REMOTE_CALLS_MAX: usize = 16;
@@ -74,11 +78,13 @@ pub(crate) fn wrap(
     let created_at = timestamp(now);
     let wrap_one = |recipient: &&dyn Recipient, share: &SecretBytes, kept: &[WrappedKey]| {
         let id = recipient.id();
-        if let Some(kept) = kept.iter().find(|kept| kept.recipient == id) {
+        if let Some(kept) = kept.iter().find(|kept| id.means(&kept.recipient)) {
             return Ok(kept.clone());
         }
         let created_at = (!matches!(id, RecipientId::Age(_))).then(|| created_at.clone());
-        Ok(WrappedKey { enc: recipient.wrap(share)?, recipient: id, created_at })
+        // Who it is is asked for after the call: which version of a key was used may be known only then.
+        let enc = recipient.wrap(share)?;
+        Ok(WrappedKey { enc, recipient: recipient.id(), created_at })
     };
     let none = Vec::new();
     let wrap_group = |(index, (group, share)): (usize, (&Vec<&dyn Recipient>, &SecretBytes))| {
@@ -89,7 +95,8 @@ pub(crate) fn wrap(
 }
 
 /// Recovers the data key with whichever identities can: silent ones first, then remote ones at the same time, then
-/// those that ask a person, one after the other.
+/// those that ask a person and other key services, one after the other. Where `order` names kinds, entries are tried
+/// in that order instead, one after the other, each with all identities.
 ///
 /// # Errors
 /// [`NoKeyError`] with everyone wanted and held, and what each attempt said.
@@ -97,13 +104,15 @@ pub fn recover(
     groups: &[Vec<WrappedKey>],
     threshold: Option<usize>,
     identities: &[&dyn Identity],
+    order: &DecryptionOrder,
 ) -> Result<DataKey, NoKeyError> {
-    let mut attempts = Vec::new();
     let needed = if groups.len() > 1 { threshold.unwrap_or(groups.len()) } else { 1 };
+    let lengths: &[usize] = if groups.len() > 1 { &[SHARE_BYTES] } else { &[DATA_KEY_BYTES] };
+    let mut search = Search { identities, order, lengths, attempts: Vec::new() };
     let mut shares = Vec::new();
     for group in groups {
         if shares.len() < needed {
-            shares.extend(unwrap_group(group, identities, groups.len() > 1, &mut attempts));
+            shares.extend(search.group(group));
         }
     }
     let key = match (shares.len() >= needed, groups.len() > 1) {
@@ -111,41 +120,77 @@ pub fn recover(
         (true, false) => shares.pop(),
         (true, true) => shamir::combine(&shares),
     };
-    key.as_ref().and_then(DataKey::from_unwrapped).ok_or_else(|| NoKeyError {
-        wanted: groups.iter().flatten().map(|wrapped| wrapped.recipient.clone()).collect(),
-        held: identities.iter().map(|identity| identity.public()).collect(),
-        attempts,
-    })
+    key.as_ref().and_then(DataKey::from_unwrapped).ok_or_else(|| search.failure(groups.iter().flatten()))
 }
 
-fn unwrap_group(
-    group: &[WrappedKey],
-    identities: &[&dyn Identity],
-    is_share: bool,
-    attempts: &mut Vec<Attempt>,
-) -> Option<SecretBytes> {
-    let of = |effort| identities.iter().copied().filter(move |identity| identity.effort() == effort);
-    let one_by_one = |effort, attempts: &mut Vec<Attempt>| {
-        of(effort).find_map(|identity| unwrap_with(identity, group, is_share, attempts))
-    };
-    one_by_one(Effort::Silent, attempts)
-        .or_else(|| unwrap_remotely(&of(Effort::Remote).collect::<Vec<_>>(), group, is_share, attempts))
-        .or_else(|| one_by_one(Effort::Interactive, attempts))
+/// Unwraps one entry on behalf of someone else, who knows whether it holds a whole key or a share.
+///
+/// # Errors
+/// [`NoKeyError`] as for [`recover`].
+pub fn unwrap_entry(wrapped: &WrappedKey, identities: &[&dyn Identity]) -> Result<SecretBytes, NoKeyError> {
+    let (order, lengths) = (DecryptionOrder::default(), &[DATA_KEY_BYTES, SHARE_BYTES]);
+    let mut search = Search { identities, order: &order, lengths, attempts: Vec::new() };
+    search.group(std::slice::from_ref(wrapped)).ok_or_else(|| search.failure(std::iter::once(wrapped)))
 }
 
-fn unwrap_with(
-    identity: &dyn Identity,
-    group: &[WrappedKey],
-    is_share: bool,
-    attempts: &mut Vec<Attempt>,
-) -> Option<SecretBytes> {
-    group.iter().find_map(|wrapped| unwrap_one(identity, wrapped, is_share, attempts))
+/// What is tried, and what came of it.
+struct Search<'a> {
+    identities: &'a [&'a dyn Identity],
+    order: &'a DecryptionOrder,
+    /// How long what comes out may be.
+    lengths: &'a [usize],
+    attempts: Vec<Attempt>,
+}
+
+impl<'a> Search<'a> {
+    fn group(&mut self, group: &[WrappedKey]) -> Option<SecretBytes> {
+        match self.order.sorted(group) {
+            Some(entries) => self.entry_by_entry(&entries),
+            None => self.by_effort(group),
+        }
+    }
+
+    fn entry_by_entry(&mut self, entries: &[&WrappedKey]) -> Option<SecretBytes> {
+        let mut identities = self.identities.to_vec();
+        identities.sort_by_key(|identity| identity.effort());
+        let (lengths, attempts) = (self.lengths, &mut self.attempts);
+        entries.iter().find_map(|wrapped| {
+            identities.iter().find_map(|identity| unwrap_one(*identity, wrapped, lengths, attempts))
+        })
+    }
+
+    fn by_effort(&mut self, group: &[WrappedKey]) -> Option<SecretBytes> {
+        self.one_by_one(Effort::Silent, group)
+            .or_else(|| unwrap_remotely(&self.of(Effort::Remote), group, self.lengths, &mut self.attempts))
+            .or_else(|| self.one_by_one(Effort::Interactive, group))
+            .or_else(|| self.one_by_one(Effort::Served, group))
+    }
+
+    fn of(&self, effort: Effort) -> Vec<&'a dyn Identity> {
+        self.identities.iter().copied().filter(|identity| identity.effort() == effort).collect()
+    }
+
+    fn one_by_one(&mut self, effort: Effort, group: &[WrappedKey]) -> Option<SecretBytes> {
+        let identities = self.of(effort);
+        let (lengths, attempts) = (self.lengths, &mut self.attempts);
+        identities.iter().find_map(|identity| {
+            group.iter().find_map(|wrapped| unwrap_one(*identity, wrapped, lengths, attempts))
+        })
+    }
+
+    fn failure<'k>(&mut self, entries: impl Iterator<Item = &'k WrappedKey>) -> NoKeyError {
+        NoKeyError {
+            wanted: entries.map(|wrapped| wrapped.recipient.clone()).collect(),
+            held: self.identities.iter().map(|identity| identity.public()).collect(),
+            attempts: std::mem::take(&mut self.attempts),
+        }
+    }
 }
 
 fn unwrap_one(
     identity: &dyn Identity,
     wrapped: &WrappedKey,
-    is_share: bool,
+    lengths: &[usize],
     attempts: &mut Vec<Attempt>,
 ) -> Option<SecretBytes> {
     let mut failed = |failure, reason: String| {
@@ -155,10 +200,12 @@ fn unwrap_one(
     if wrapped.enc.len() > WRAPPED_KEY_BYTES_MAX {
         return failed(UnwrapFailure::Broken, "the wrapped key is larger than 64 KiB".to_owned());
     }
-    let wanted = DATA_KEY_BYTES + usize::from(is_share);
     match identity.unwrap(wrapped)? {
-        Ok(key) if key.len() == wanted => Some(key),
-        Ok(_) => failed(UnwrapFailure::Broken, format!("it does not open to {wanted} bytes")),
+        Ok(key) if lengths.contains(&key.len()) => Some(key),
+        Ok(_) => {
+            let lengths: Vec<String> = lengths.iter().map(usize::to_string).collect();
+            failed(UnwrapFailure::Broken, format!("it does not open to {} bytes", lengths.join(" or ")))
+        }
         Err(error) => failed(error.kind, error.reason),
     }
 }
@@ -168,7 +215,7 @@ fn unwrap_one(
 fn unwrap_remotely(
     identities: &[&dyn Identity],
     group: &[WrappedKey],
-    is_share: bool,
+    lengths: &[usize],
     attempts: &mut Vec<Attempt>,
 ) -> Option<SecretBytes> {
     let pairs: Vec<(&dyn Identity, &WrappedKey)> = identities
@@ -181,7 +228,7 @@ fn unwrap_remotely(
         while lock(&found).is_none() {
             let Some((identity, wrapped)) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
             let mut attempts = Vec::new();
-            if let Some(key) = unwrap_one(*identity, wrapped, is_share, &mut attempts) {
+            if let Some(key) = unwrap_one(*identity, wrapped, lengths, &mut attempts) {
                 *lock(&found) = Some(key);
             }
             lock(&said).append(&mut attempts);
@@ -257,10 +304,10 @@ mod tests {
     #[test]
     fn remote_calls_are_bounded_and_end_with_the_first_that_opens() {
         let service = Service::opening("0");
-        assert!(recover(&[entries(500)], None, &[&service]).is_ok());
+        assert!(recover(&[entries(500)], None, &[&service], &DecryptionOrder::default()).is_ok());
         assert!(service.calls.load(Ordering::SeqCst) <= 2 * REMOTE_CALLS_MAX);
         let service = Service::opening("nothing");
-        let error = recover(&[entries(100)], None, &[&service]).unwrap_err();
+        let error = recover(&[entries(100)], None, &[&service], &DecryptionOrder::default()).unwrap_err();
         assert_eq!((error.attempts.len(), service.calls.load(Ordering::SeqCst)), (100, 100));
         assert!(service.most.load(Ordering::SeqCst) <= REMOTE_CALLS_MAX);
     }
@@ -269,7 +316,7 @@ mod tests {
     fn what_opens_to_another_length_is_no_key() {
         let service = Service::opening("0");
         let groups = [entries(1), entries(1)];
-        let error = recover(&groups, Some(2), &[&service]).unwrap_err();
+        let error = recover(&groups, Some(2), &[&service], &DecryptionOrder::default()).unwrap_err();
         assert!(error.attempts[0].reason.contains("33 bytes"), "{error}");
     }
 }

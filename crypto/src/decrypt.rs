@@ -3,7 +3,7 @@
 //! [`SealedFile::read`] needs no key; [`SealedFile::open`] verifies everything before it gives anything away.
 
 use crate::aead::ValueCipher;
-use crate::data_key;
+use crate::data_key::{self, DecryptionOrder};
 use crate::document::path::PathId;
 use crate::document::{BLOCK_KEY, Document};
 use crate::error::{DecryptError, NoKeyError, ParseError};
@@ -91,7 +91,19 @@ impl SealedFile {
     /// # Errors
     /// [`NoKeyError`] when none of them can.
     pub fn unwrap_key(&self, identities: &[&dyn Identity]) -> Result<DataKey, NoKeyError> {
-        data_key::recover(&self.metadata.groups, self.metadata.shamir_threshold, identities)
+        self.unwrap_key_in_order(identities, &DecryptionOrder::default())
+    }
+
+    /// As [`Self::unwrap_key`], trying kinds in this order.
+    ///
+    /// # Errors
+    /// [`NoKeyError`] when no identity can.
+    pub fn unwrap_key_in_order(
+        &self,
+        identities: &[&dyn Identity],
+        order: &DecryptionOrder,
+    ) -> Result<DataKey, NoKeyError> {
+        data_key::recover(&self.metadata.groups, self.metadata.shamir_threshold, identities, order)
     }
 
     /// Opens all values, verifies MAC and seal, and brings back the author's text.

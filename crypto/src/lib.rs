@@ -60,7 +60,7 @@ pub mod value;
 pub mod variables;
 
 pub use convert::{ConvertError, Layout, convert};
-pub use data_key::Groups;
+pub use data_key::{DecryptionOrder, Groups};
 pub use decrypt::{OpenFile, OpenOptions, SealedFile};
 pub use edit::{TreePath, reencrypt, set, unset};
 pub use encrypt::{EncryptOptions, WriteOptions, encrypt};

@@ -6,13 +6,15 @@
 use serde_json::{Map, Value as Plain};
 
 use crate::format::canonical_time;
-use crate::metadata::entries::{KINDS, kind_of, read_entry, read_groups, write_entry};
+use crate::metadata::entries::{KINDS, read_entry, read_groups, write_entry};
 use crate::metadata::fields::{boolean, number, text};
 use crate::recipient::{RecipientId, WrappedKey};
 use crate::selector::{Selector, SelectorKind};
 
 mod entries;
 mod fields;
+
+pub(crate) use entries::kind_of;
 
 /// Most recipients of one file.
 pub const RECIPIENTS_MAX: usize = 1000;
@@ -280,6 +282,35 @@ mod tests {
         assert_eq!(names, ["age", "hckms", "lastmodified", "mac", "attention", "version"]);
         assert_eq!(written.block()["age"], block()["age"]);
         assert_eq!(written.block()["hckms"], block()["hckms"]);
+    }
+
+    #[test]
+    fn entries_of_services_are_read_and_written_as_stock_tools_spell_them() {
+        let entries = [
+            (
+                "azure_kv",
+                r#"{"created_at":"2026-01-01T00:00:00Z","enc":"x","name":"k","vault_url":"https://t.vault.azure.net","version":"v1"}"#,
+                "azure_kv https://t.vault.azure.net/keys/k/v1",
+            ),
+            (
+                "gcp_kms",
+                r#"{"created_at":"2026-01-01T00:00:00Z","enc":"x","resource_id":"projects/p/locations/l/keyRings/r/cryptoKeys/k"}"#,
+                "gcp_kms projects/p/locations/l/keyRings/r/cryptoKeys/k",
+            ),
+            (
+                "hc_vault",
+                r#"{"created_at":"2026-01-01T00:00:00Z","enc":"x","engine_path":"a/b","key_name":"k","vault_address":"https://v"}"#,
+                "hc_vault https://v/v1/a/b/keys/k",
+            ),
+        ];
+        for (kind, text, shown) in entries {
+            let wrapped = read_entry(kind, &serde_json::from_str(text).unwrap()).unwrap();
+            assert_eq!(wrapped.recipient.to_string(), shown);
+            assert_eq!(write_entry(&wrapped).to_string(), text);
+            assert_eq!(kind_of(&wrapped.recipient), kind);
+        }
+        let lax = serde_json::json!({"enc": "x", "name": "k", "vault_url": "https://t"});
+        assert_eq!(read_entry("azure_kv", &lax).unwrap().recipient.to_string(), "azure_kv https://t/keys/k");
     }
 
     #[test]

@@ -15,10 +15,27 @@ pub mod age;
 mod aws_key;
 #[cfg(feature = "aws")]
 pub mod aws_kms;
+mod azure_key;
+#[cfg(feature = "azure")]
+pub mod azure_key_vault;
+mod gcp_key;
+#[cfg(feature = "gcp")]
+pub mod gcp_kms;
+#[cfg(feature = "key-service")]
+pub mod key_service;
 #[cfg(feature = "pgp")]
 pub mod pgp;
+pub mod post_quantum;
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "vault"))]
+mod remote;
+#[cfg(feature = "vault")]
+pub mod vault;
+mod vault_key;
 
 pub use aws_key::AwsKmsKey;
+pub use azure_key::AzureKeyVaultKey;
+pub use gcp_key::GcpKmsKey;
+pub use vault_key::VaultKey;
 
 /// Most bytes of one wrapped key that are looked at. More is refused before any work is done.
 pub const WRAPPED_KEY_BYTES_MAX: usize = 64 * 1024;
@@ -33,6 +50,10 @@ pub enum RecipientId {
     Age(String),
     /// A key in AWS KMS, with all parameters that unwrapping needs.
     AwsKms(AwsKmsKey),
+    /// A key in Azure Key Vault.
+    AzureKeyVault(AzureKeyVaultKey),
+    /// A key in Google Cloud KMS.
+    GcpKms(GcpKmsKey),
     /// A kind this build cannot use, kept as it was found: the list's name, and what identifies the entry in it.
     Other {
         /// Name of the list in the `sops` block, such as `hckms`.
@@ -42,6 +63,19 @@ pub enum RecipientId {
     },
     /// An OpenPGP certificate by fingerprint, in upper-case hexadecimal digits.
     Pgp(String),
+    /// A key in the transit engine of Vault or OpenBao.
+    Vault(VaultKey),
+}
+
+impl RecipientId {
+    /// Whether a key wrapped for `held` is one for this: it is equal, or a version of the same key where this leaves
+    /// the version open, as a rule does with keys in Azure.
+    pub fn means(&self, held: &Self) -> bool {
+        match (self, held) {
+            (Self::AzureKeyVault(named), Self::AzureKeyVault(held)) => named.means(held),
+            _ => self == held,
+        }
+    }
 }
 
 impl fmt::Display for RecipientId {
@@ -52,8 +86,11 @@ impl fmt::Display for RecipientId {
                 write!(formatter, "kms {}", key.arn)?;
                 key.role.iter().try_for_each(|role| write!(formatter, " as {role}"))
             }
+            Self::AzureKeyVault(key) => write!(formatter, "azure_kv {key}"),
+            Self::GcpKms(key) => write!(formatter, "gcp_kms {key}"),
             Self::Other { kind, name } => write!(formatter, "{kind} {name}"),
             Self::Pgp(fingerprint) => write!(formatter, "pgp {fingerprint}"),
+            Self::Vault(key) => write!(formatter, "hc_vault {key}"),
         }
     }
 }
@@ -105,6 +142,8 @@ pub enum Effort {
     Remote,
     /// A person may be asked for a passphrase or a touch.
     Interactive,
+    /// Another process is asked, which holds whatever it holds and may ask a person: after all that is ours.
+    Served,
 }
 
 /// Wraps a data key for one recipient. Takes public parts only.

@@ -46,7 +46,7 @@ pub enum Source {
     Go {
         /// The folder with `go.mod` and `go.sum`.
         folder: &'static str,
-        /// The import path.
+        /// The import path; several have spaces between them.
         package: &'static str,
     },
     /// The packages of `xtask/peers/NAME/requirements.txt`, hashes and all.

@@ -23,6 +23,7 @@ pub mod sops;
 pub const ALL: [&Component; 11] = [
     &gpg::COMPONENT,
     &age::COMPONENT,
+    &age::V1_3,
     &sops::V3_11,
     &moto::COMPONENT,
     &bao::COMPONENT,

@@ -4,6 +4,8 @@
 
 /// age's own command, as the distribution has it: only its presence is asked for.
 pub const AGE: &str = "debian";
+/// The age that knows post-quantum keys.
+pub const AGE_1_3: &str = "1.3.2";
 /// The real `bao` of OpenBao.
 pub const BAO: &str = "2.7.2";
 /// The tool behind `cargo xtask deny`.

@@ -77,7 +77,7 @@ fn change(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
 fn create(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
     let format = sealing::format(&args.file, &args.format)?;
     let plan = Plan::new(&args.file, &args.keys, &args.selectors, context)?;
-    let ready = plan.ready()?;
+    let ready = plan.ready(context)?;
     let sample = match format {
         Format::Yaml => SAMPLE_YAML,
         Format::Json => SAMPLE_JSON,

@@ -95,7 +95,7 @@ fn seal<Content: Plaintext>(
     context: &Context,
 ) -> Result<(), CommandError> {
     let plan = Plan::new(&input.name, &args.keys, &args.selectors, context)?;
-    let ready = ready.groups(&plan.groups, plan.shamir_threshold)?;
+    let ready = ready.groups(&plan.groups, plan.shamir_threshold, context)?;
     let name = input.name.display().to_string();
     let sealed = lacre_crypto::encrypt(content, format, &plan.options(&ready))
         .map_err(|error| CommandError::writing(&name, error))?;

@@ -87,7 +87,7 @@ fn recipients(args: &InitArgs, context: &Context) -> Result<Vec<String>, Command
     if file.exists() {
         return keygen::recipient_in(&file).map(|recipient| vec![recipient]);
     }
-    let recipient = keygen::make(&file)?;
+    let recipient = keygen::make(&file, keygen::KeyKind::X25519)?;
     context.output.note(&format!("identity written to {}; keep a copy in a safe place", file.display()));
     Ok(vec![recipient])
 }

@@ -20,8 +20,11 @@ use crate::identities;
 /// The private half goes to `sops/age/keys.txt` in your configuration folder, where Lacre and sops find it, and is
 /// never printed. An existing file is not overwritten.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  lacre keygen\n  lacre keygen --output ci.agekey")]
+#[command(after_help = "Example:\n  lacre keygen\n  lacre keygen --pq --output ci.agekey")]
 pub(crate) struct KeygenArgs {
+    /// Make a post-quantum identity (ML-KEM-768 with X25519), which age 1.3, sops 3.13 and Lacre can use.
+    #[arg(long, visible_alias = "post-quantum")]
+    pq: bool,
     /// Write the identity to this file; `-` prints it.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -31,20 +34,42 @@ pub(crate) struct KeygenArgs {
 
 pub(crate) fn run(args: &KeygenArgs, context: &Context) -> Result<(), CommandError> {
     if args.output.as_deref() == Some(Path::new("-")) {
-        let text = AgeIdentity::generate().to_file_text(Timestamp::now());
+        let text = args.kind().generate().to_file_text(Timestamp::now());
         return context.output.secret(text.expose_secret().as_bytes());
     }
     let path = match &args.output {
         Some(path) => path.clone(),
         None => default_file()?,
     };
-    let recipient = make(&path)?;
+    let recipient = make(&path, args.kind())?;
     context.output.note(&format!("identity written to {}; keep a copy in a safe place", path.display()));
     context.output.answer(&recipient, &json!({ "recipient": recipient, "file": path }))
 }
 
+impl KeygenArgs {
+    fn kind(&self) -> KeyKind {
+        if self.pq { KeyKind::PostQuantum } else { KeyKind::X25519 }
+    }
+}
+
+/// The native kinds of age identities.
+#[derive(Clone, Copy)]
+pub(super) enum KeyKind {
+    PostQuantum,
+    X25519,
+}
+
+impl KeyKind {
+    fn generate(self) -> AgeIdentity {
+        match self {
+            Self::PostQuantum => AgeIdentity::generate_post_quantum(),
+            Self::X25519 => AgeIdentity::generate(),
+        }
+    }
+}
+
 /// Makes an identity at `path` and gives its recipient. Refuses to overwrite.
-pub(super) fn make(path: &Path) -> Result<String, CommandError> {
+pub(super) fn make(path: &Path, kind: KeyKind) -> Result<String, CommandError> {
     if path.symlink_metadata().is_ok() {
         return Err(CommandError::on(
             Kind::Write,
@@ -60,7 +85,7 @@ pub(super) fn make(path: &Path) -> Result<String, CommandError> {
                 .hint("name a file elsewhere with `--output FILE`")
         })?;
     }
-    let identity = AgeIdentity::generate();
+    let identity = kind.generate();
     let text = identity.to_file_text(Timestamp::now());
     files::create(path, text.expose_secret().as_bytes(), Privacy::OwnerAlone)?;
     Ok(identity.recipient().to_string())

@@ -75,7 +75,7 @@ fn publish(
         }
         (Some(rule), false) => {
             let plan = Plan::of_rule(rule);
-            let groups = ready.groups(&plan.groups, plan.shamir_threshold)?;
+            let groups = ready.groups(&plan.groups, plan.shamir_threshold, context)?;
             let sealed = lacre_crypto::encrypt(open()?.plaintext(), format, &plan.options(&groups))
                 .map_err(|error| CommandError::writing(&shown(target), error))?;
             Payload::Sealed(sealed.into_bytes())

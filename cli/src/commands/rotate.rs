@@ -8,13 +8,13 @@ use lacre_crypto::{OpenFile, Verdict};
 use serde_json::json;
 
 use super::Context;
-use crate::args::{AwsArgs, FormatArgs, JsonArgs, TargetArgs};
+use crate::args::{AwsArgs, FormatArgs, JsonArgs, KeyArgs, TargetArgs};
 use crate::error::{CommandError, Kind};
-use crate::output::Output;
 use crate::opening::{self, Leniency, Opener};
+use crate::output::Output;
 use crate::targets::{Target, Targets};
 use crate::wrapping::Ready;
-use crate::{compat, batch, config, delivery, files, recipients, sealing};
+use crate::{batch, compat, config, delivery, files, recipients, sealing};
 
 /// Seal documents under new data keys, for the same recipients or changed ones.
 ///
@@ -66,8 +66,65 @@ struct ChangeArgs {
     /// Remove these AWS KMS keys.
     #[arg(long, value_name = "ARN,…", value_delimiter = ',')]
     rm_kms: Vec<String>,
+    /// Add these keys in Google Cloud KMS.
+    #[arg(long, value_name = "RESOURCE,…", value_delimiter = ',')]
+    add_gcp_kms: Vec<String>,
+    /// Remove these keys in Google Cloud KMS.
+    #[arg(long, value_name = "RESOURCE,…", value_delimiter = ',')]
+    rm_gcp_kms: Vec<String>,
+    /// Add these keys in Azure Key Vault; the newest version if none is named.
+    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
+    add_azure_kv: Vec<String>,
+    /// Remove these keys in Azure Key Vault; every version if none is named.
+    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
+    rm_azure_kv: Vec<String>,
+    /// Add these transit keys of Vault or OpenBao.
+    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
+    add_hc_vault_transit: Vec<String>,
+    /// Remove these transit keys of Vault or OpenBao.
+    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
+    rm_hc_vault_transit: Vec<String>,
+    /// HuaweiCloud KMS cannot be sealed for: refused.
+    #[arg(long, value_name = "KEY,…", value_delimiter = ',', hide = true)]
+    add_hckms: Vec<String>,
+    /// Remove these keys in HuaweiCloud KMS, for which only stock sops seals.
+    #[arg(long, value_name = "KEY,…", value_delimiter = ',')]
+    rm_hckms: Vec<String>,
     #[command(flatten)]
     aws: AwsArgs,
+}
+
+impl ChangeArgs {
+    fn added(&self) -> Result<Vec<RecipientId>, CommandError> {
+        recipients::typed(&KeyArgs {
+            age: self.add_age.clone(),
+            pgp: self.add_pgp.clone(),
+            kms: self.add_kms.clone(),
+            gcp_kms: self.add_gcp_kms.clone(),
+            azure_kv: self.add_azure_kv.clone(),
+            hc_vault_transit: self.add_hc_vault_transit.clone(),
+            hckms: self.add_hckms.clone(),
+            aws: self.aws.clone(),
+            ..KeyArgs::default()
+        })
+    }
+
+    fn removed(&self) -> Result<Vec<RecipientId>, CommandError> {
+        let mut ids = recipients::typed(&KeyArgs {
+            age: self.rm_age.clone(),
+            pgp: self.rm_pgp.clone(),
+            kms: self.rm_kms.clone(),
+            gcp_kms: self.rm_gcp_kms.clone(),
+            azure_kv: self.rm_azure_kv.clone(),
+            hc_vault_transit: self.rm_hc_vault_transit.clone(),
+            hckms: Vec::new(),
+            aws: self.aws.clone(),
+            ..KeyArgs::default()
+        })?;
+        let other = |word: &str| RecipientId::Other { kind: "hckms".to_owned(), name: word.to_owned() };
+        ids.extend(self.rm_hckms.iter().flat_map(|text| recipients::words(text)).map(other));
+        Ok(ids)
+    }
 }
 
 /// Who joins and who leaves.
@@ -77,21 +134,7 @@ struct Changes {
 }
 
 pub(crate) fn run(args: &RotateArgs, context: &Context) -> Result<(), CommandError> {
-    let typed_changes = &args.changes;
-    let changes = Changes {
-        added: typed(
-            &typed_changes.add_age,
-            &typed_changes.add_pgp,
-            &typed_changes.add_kms,
-            &typed_changes.aws,
-        )?,
-        removed: typed(
-            &typed_changes.rm_age,
-            &typed_changes.rm_pgp,
-            &typed_changes.rm_kms,
-            &typed_changes.aws,
-        )?,
-    };
+    let changes = Changes { added: args.changes.added()?, removed: args.changes.removed()? };
     let targets = Targets::sealed(&args.files, args.recursive, &args.format)?;
     if targets.only().is_none() && !args.target.in_place {
         return Err(CommandError::new(
@@ -126,7 +169,7 @@ fn rotate(
     }
     let name = input.name.display().to_string();
     let groups = changed(&name, opening::groups(&open), added, removed, context.output)?;
-    let ready = ready.groups(&groups, open.metadata().shamir_threshold)?;
+    let ready = ready.groups(&groups, open.metadata().shamir_threshold, context)?;
     let options = sealing::write_options(&input.name, context);
     let sealed = lacre_crypto::rotate(&open, &ready.as_groups(), &options)
         .map_err(|error| CommandError::writing(&name, error))?;
@@ -165,13 +208,13 @@ fn changed(
         groups.push(Vec::new());
     }
     for id in added {
-        if !groups[0].contains(id) {
+        if !groups[0].iter().any(|held| id.means(held)) {
             groups[0].push(id.clone());
         }
     }
     if groups.iter().any(Vec::is_empty) {
         return Err(CommandError::general(format!("{name}: a group would have no recipient left"))
-            .hint("add one with `--add-age`, `--add-pgp` or `--add-kms` in the same call"));
+            .hint("add one with `--add-age` or another of the `--add-…` flags in the same call"));
     }
     Ok(groups)
 }
@@ -180,7 +223,7 @@ fn changed(
 fn same_key(held: &RecipientId, named: &RecipientId) -> bool {
     match (held, named) {
         (RecipientId::AwsKms(held), RecipientId::AwsKms(named)) => held.arn == named.arn,
-        _ => held == named,
+        _ => named.means(held),
     }
 }
 
@@ -195,8 +238,12 @@ pub(super) fn refuse_strangers(
     };
     let known: Vec<&RecipientId> = rule.groups.iter().flatten().collect();
     let groups = opening::groups(open);
-    let strangers: Vec<String> =
-        groups.iter().flatten().filter(|id| !known.contains(id)).map(ToString::to_string).collect();
+    let strangers: Vec<String> = groups
+        .iter()
+        .flatten()
+        .filter(|id| !known.iter().any(|known| known.means(id)))
+        .map(ToString::to_string)
+        .collect();
     if strangers.is_empty() {
         return Ok(());
     }
@@ -210,21 +257,6 @@ pub(super) fn refuse_strangers(
     .hint("or take these over with `--accept-recipients`"))
 }
 
-fn typed(
-    age: &[String],
-    pgp: &[String],
-    kms: &[String],
-    aws: &AwsArgs,
-) -> Result<Vec<RecipientId>, CommandError> {
-    recipients::typed(&crate::args::KeyArgs {
-        age: age.to_vec(),
-        pgp: pgp.to_vec(),
-        kms: kms.to_vec(),
-        aws: aws.clone(),
-        ..Default::default()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,7 +268,8 @@ mod tests {
     #[test]
     fn recipients_join_the_first_group_and_leave_any() {
         let groups = vec![vec![id("a"), id("b")], vec![id("c"), id("d")]];
-        let result = changed("f", groups, &[id("e"), id("a")], &[id("c"), id("b")], Output::default()).unwrap();
+        let result =
+            changed("f", groups, &[id("e"), id("a")], &[id("c"), id("b")], Output::default()).unwrap();
         assert_eq!(result, [vec![id("a"), id("e")], vec![id("d")]]);
     }
 

@@ -20,7 +20,7 @@ use crate::files::{self, Input, Privacy};
 use crate::opening::{self, Leniency, Opener};
 use crate::output::{Replay, recorded};
 use crate::targets::{Target, Targets};
-use crate::{batch, wrapping::Ready};
+use crate::{batch, recipients, wrapping::Ready};
 
 pub(super) use plan::Plan;
 
@@ -154,11 +154,12 @@ impl Planned {
         let input = files::read(Some(&target.path), None)
             .map_err(|error| CommandError { kind: missing_or(error.kind), ..error })?;
         let format = target.format(&args.format())?;
-        let rule = rule(&target.path, context)?;
+        let mut rule = rule(&target.path, context)?;
         let name = input.name.display().to_string();
         let sealed = SealedFile::read(input.content.expose_secret(), format)
             .map_err(|error| CommandError::opening(&name, error))?;
         let held = opening::ids(&sealed.metadata().groups);
+        rule.groups = rule.groups.iter().map(|group| recipients::pinned(group, &held.concat())).collect();
         let plan = Plan::new(&held, sealed.metadata().shamir_threshold, &rule);
         Ok(Self { name, input, format, rule, plan })
     }
@@ -197,7 +198,7 @@ fn update(
 ) -> Result<&'static str, CommandError> {
     let (name, rotates) = (&planned.name, planned.rotates(args));
     let open = opener.open_to_write(&planned.input, planned.format, Leniency::default())?;
-    let sealed = sealed(name, &open, &planned.rule, rotates, ready)?;
+    let sealed = sealed(name, &open, &planned.rule, rotates, ready, context)?;
     if let Some(text) = &sealed {
         files::replace(&planned.input, text.as_bytes(), Privacy::Shared)?;
     }
@@ -213,8 +214,9 @@ fn sealed(
     rule: &Rule,
     rotates: bool,
     ready: &Ready,
+    context: &Context,
 ) -> Result<Option<String>, CommandError> {
-    let ready = ready.groups(&rule.groups, rule.shamir_threshold)?;
+    let ready = ready.groups(&rule.groups, rule.shamir_threshold, context)?;
     let options = WriteOptions { now: Timestamp::now(), seal: rule.seal, allow_plaintext: true };
     let sealed = match rotates {
         true => lacre_crypto::rotate(open, &ready.as_groups(), &options).map(Some),

@@ -65,10 +65,14 @@ pub(super) struct RawRule {
     pub(super) seal: Option<bool>,
     #[serde(default)]
     pub(super) require_seal: bool,
-    gcp_kms: Option<Value>,
-    azure_keyvault: Option<Value>,
-    hc_vault_transit_uri: Option<Value>,
-    hckms: Option<Value>,
+    #[serde(default)]
+    gcp_kms: Words,
+    #[serde(default)]
+    azure_keyvault: Words,
+    #[serde(default)]
+    hc_vault_transit_uri: Words,
+    #[serde(default)]
+    hckms: Words,
     /// Read by nobody, here or in sops; kept so that a misspelt field can be named.
     #[serde(flatten)]
     pub(super) unknown: BTreeMap<String, Value>,
@@ -85,10 +89,14 @@ struct RawGroup {
     kms: Vec<RawKmsKey>,
     #[serde(default)]
     merge: Vec<RawGroup>,
-    gcp_kms: Option<Value>,
-    azure_keyvault: Option<Value>,
-    hc_vault: Option<Value>,
-    hckms: Option<Value>,
+    #[serde(default)]
+    gcp_kms: Vec<RawGcpKey>,
+    #[serde(default)]
+    azure_keyvault: Vec<RawAzureKey>,
+    #[serde(default)]
+    hc_vault: Words,
+    #[serde(default)]
+    hckms: Vec<RawHckmsKey>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,6 +107,25 @@ struct RawKmsKey {
     context: BTreeMap<String, String>,
     #[serde(default)]
     aws_profile: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawGcpKey {
+    resource_id: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawAzureKey {
+    #[serde(rename = "vaultUrl")]
+    vault_url: String,
+    key: String,
+    #[serde(default)]
+    version: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawHckmsKey {
+    key_id: String,
 }
 
 /// A list of words, written as a YAML list or as one text with commas.
@@ -170,20 +197,15 @@ impl RawRule {
         if !self.key_groups.is_empty() {
             return self.key_groups.iter().map(|group| group.recipients(place, 0)).collect();
         }
-        refuse_unusable(
-            place,
-            &[
-                ("gcp_kms", &self.gcp_kms),
-                ("azure_keyvault", &self.azure_keyvault),
-                ("hc_vault_transit_uri", &self.hc_vault_transit_uri),
-                ("hckms", &self.hckms),
-            ],
-        )?;
+        refuse_hckms(place, self.hckms.0.first())?;
         let mut group = text_recipients(&self.age, &self.pgp, place)?;
         let profile = self.aws_profile.as_deref().unwrap_or_default();
         for arn in &self.kms.0 {
             group.push(recipients::parse_kms(arn, None, profile).map_err(|error| in_place(place, &error))?);
         }
+        let (gcp, azure, vault) = (&self.gcp_kms.0, &self.azure_keyvault.0, &self.hc_vault_transit_uri.0);
+        let others = recipients::service_recipients(gcp, azure, vault);
+        group.extend(others.map_err(|error| in_place(place, &error))?);
         Ok(if group.is_empty() { Vec::new() } else { vec![recipients::without_duplicates(group)] })
     }
 
@@ -208,21 +230,17 @@ impl RawGroup {
             ))
             .hint("name the keys in the group itself"));
         }
-        refuse_unusable(
-            place,
-            &[
-                ("gcp_kms", &self.gcp_kms),
-                ("azure_keyvault", &self.azure_keyvault),
-                ("hc_vault", &self.hc_vault),
-                ("hckms", &self.hckms),
-            ],
-        )?;
+        refuse_hckms(place, self.hckms.first().map(|key| &key.key_id))?;
         let mut group = Vec::new();
         for merged in &self.merge {
             group.extend(merged.recipients(place, depth + 1)?);
         }
         group.extend(text_recipients(&self.age, &self.pgp, place)?);
         group.extend(self.kms.iter().map(RawKmsKey::recipient));
+        let gcp: Vec<String> = self.gcp_kms.iter().map(|key| key.resource_id.clone()).collect();
+        let azure: Vec<String> = self.azure_keyvault.iter().map(RawAzureKey::url).collect();
+        let others = recipients::service_recipients(&gcp, &azure, &self.hc_vault.0);
+        group.extend(others.map_err(|error| in_place(place, &error))?);
         Ok(recipients::without_duplicates(group))
     }
 }
@@ -238,6 +256,13 @@ impl RawKmsKey {
     }
 }
 
+impl RawAzureKey {
+    /// The key as one word, as people write it elsewhere.
+    fn url(&self) -> String {
+        format!("{}/keys/{}/{}", self.vault_url.trim_end_matches('/'), self.key, self.version)
+    }
+}
+
 /// age and PGP keys, which a word each describes, in the order in which sops writes them.
 fn text_recipients(age: &Words, pgp: &Words, place: &str) -> Result<Vec<RecipientId>, CommandError> {
     let age = age.0.iter().map(|word| recipients::parse_age(word));
@@ -245,20 +270,8 @@ fn text_recipients(age: &Words, pgp: &Words, place: &str) -> Result<Vec<Recipien
     age.chain(pgp).collect::<Result<_, _>>().map_err(|error| in_place(place, &error))
 }
 
-fn refuse_unusable(place: &str, fields: &[(&str, &Option<Value>)]) -> Result<(), CommandError> {
-    let used = |value: &Value| match value {
-        Value::Null => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Sequence(items) => !items.is_empty(),
-        _ => true,
-    };
-    match fields.iter().find(|(_, value)| value.as_ref().is_some_and(used)) {
-        None => Ok(()),
-        Some((field, _)) => Err(CommandError::general(format!(
-            "{place}: `{field}`: this build cannot seal for that kind of key, and a file must not lack a recipient"
-        ))
-        .hint("use a build that can (`lacre doctor` says what this one can), or give other keys with `--age`, `--pgp` or `--kms`")),
-    }
+fn refuse_hckms(place: &str, word: Option<&String>) -> Result<(), CommandError> {
+    word.map_or(Ok(()), |word| Err(in_place(place, &recipients::refused_hckms(word))))
 }
 
 fn in_place(place: &str, error: &CommandError) -> CommandError {

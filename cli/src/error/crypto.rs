@@ -38,7 +38,9 @@ impl CommandError {
             ConvertError::Document { .. } | ConvertError::Value { .. } => {
                 (Kind::Emit, "choose another `--output-type`, or leave it out")
             }
-            ConvertError::Parse(_) => (Kind::Read, "correct that place, or say the format with `--input-type`"),
+            ConvertError::Parse(_) => {
+                (Kind::Read, "correct that place, or say the format with `--input-type`")
+            }
             ConvertError::Path(_) => (Kind::TreePath, "a path looks like `[\"key\"][0]`"),
         };
         Self::on(kind, name, error).hint(hint)

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "all of this is tests: what cannot go on panics where it stands")]
 
+mod age_keys;
 mod canary;
 mod cases;
 mod docs;
@@ -10,10 +11,12 @@ mod files;
 mod git;
 mod hooks;
 mod interop;
+#[cfg(feature = "key-service")]
+mod key_service;
 mod killed;
 mod publish;
-mod sandbox;
-mod tamper;
 mod removing;
 mod running;
+mod sandbox;
 mod shells;
+mod tamper;

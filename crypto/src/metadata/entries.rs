@@ -6,7 +6,9 @@ use serde_json::{Map, Value as Plain};
 
 use crate::metadata::GROUPS_MAX;
 use crate::metadata::fields::text;
-use crate::recipient::{AwsKmsKey, RecipientId, WRAPPED_KEY_BYTES_MAX, WrappedKey};
+use crate::recipient::{
+    AwsKmsKey, AzureKeyVaultKey, GcpKmsKey, RecipientId, VaultKey, WRAPPED_KEY_BYTES_MAX, WrappedKey,
+};
 
 /// The lists of entries, in the order in which they are written.
 pub(super) const KINDS: [&str; 7] = ["age", "azure_kv", "gcp_kms", "hc_vault", "hckms", "kms", "pgp"];
@@ -62,9 +64,19 @@ pub(super) fn read_entry(kind: &str, entry: &Plain) -> Result<WrappedKey, String
             context: read_context(entry.get("context"))?,
             profile: field("aws_profile")?,
         }),
+        "azure_kv" => RecipientId::AzureKeyVault(AzureKeyVaultKey {
+            vault_url: field("vault_url")?,
+            name: field("name")?,
+            version: field("version")?,
+        }),
+        "gcp_kms" => RecipientId::GcpKms(GcpKmsKey { resource_id: field("resource_id")? }),
+        "hc_vault" => RecipientId::Vault(VaultKey {
+            address: field("vault_address")?,
+            engine_path: field("engine_path")?,
+            name: field("key_name")?,
+        }),
         _ => {
-            let named = ["resource_id", "key_id", "vault_url", "vault_address"];
-            let name = named.into_iter().find_map(|name| text(entry, name).ok().flatten());
+            let name = text(entry, "key_id").ok().flatten();
             RecipientId::Other { kind: kind.to_owned(), name: name.unwrap_or_default() }
         }
     };
@@ -90,18 +102,15 @@ fn read_context(context: Option<&Plain>) -> Result<BTreeMap<String, String>, Str
 
 pub(super) fn write_entry(wrapped: &WrappedKey) -> Plain {
     let mut entry = Map::new();
-    let mut field = |name: &str, value: Plain| entry.insert(name.to_owned(), value);
+    let mut field = |name: &str, value: Plain| {
+        entry.insert(name.to_owned(), value);
+    };
     field("enc", wrapped.enc.clone().into());
     if let Some(created_at) = &wrapped.created_at {
         field("created_at", created_at.clone().into());
     }
     match &wrapped.recipient {
-        RecipientId::Age(recipient) => {
-            field("recipient", recipient.clone().into());
-        }
-        RecipientId::Pgp(fingerprint) => {
-            field("fp", fingerprint.clone().into());
-        }
+        RecipientId::Age(recipient) => field("recipient", recipient.clone().into()),
         RecipientId::AwsKms(key) => {
             field("arn", key.arn.clone().into());
             field("aws_profile", key.profile.clone().into());
@@ -113,17 +122,33 @@ pub(super) fn write_entry(wrapped: &WrappedKey) -> Plain {
                 field("context", Plain::Object(context.collect()));
             }
         }
+        RecipientId::AzureKeyVault(key) => {
+            field("name", key.name.clone().into());
+            field("vault_url", key.vault_url.clone().into());
+            field("version", key.version.clone().into());
+        }
+        RecipientId::GcpKms(key) => field("resource_id", key.resource_id.clone().into()),
         RecipientId::Other { .. } => {}
+        RecipientId::Pgp(fingerprint) => field("fp", fingerprint.clone().into()),
+        RecipientId::Vault(key) => {
+            field("engine_path", key.engine_path.clone().into());
+            field("key_name", key.name.clone().into());
+            field("vault_address", key.address.clone().into());
+        }
     }
     entry.sort_keys();
     Plain::Object(entry)
 }
 
-pub(super) fn kind_of(recipient: &RecipientId) -> &str {
+/// The name of the list that holds entries for this recipient.
+pub(crate) fn kind_of(recipient: &RecipientId) -> &str {
     match recipient {
         RecipientId::Age(_) => "age",
         RecipientId::AwsKms(_) => "kms",
+        RecipientId::AzureKeyVault(_) => "azure_kv",
+        RecipientId::GcpKms(_) => "gcp_kms",
         RecipientId::Other { kind, .. } => kind,
         RecipientId::Pgp(_) => "pgp",
+        RecipientId::Vault(_) => "hc_vault",
     }
 }

@@ -8,7 +8,7 @@ use jiff::{Span, Timestamp};
 use serde_json::Value as Plain;
 
 use crate::aead::ValueCipher;
-use crate::data_key;
+use crate::data_key::{self, DecryptionOrder};
 use crate::error::NoKeyError;
 use crate::mac::{self, MacHasher};
 use crate::metadata::Metadata;
@@ -87,7 +87,8 @@ impl EncryptedSecret {
     /// # Errors
     /// [`NoKeyError`] when none of the identities can.
     pub fn unwrap_key(&self, identities: &[&dyn Identity]) -> Result<DataKey, NoKeyError> {
-        data_key::recover(&self.metadata.groups, self.metadata.shamir_threshold, identities)
+        let order = DecryptionOrder::default();
+        data_key::recover(&self.metadata.groups, self.metadata.shamir_threshold, identities, &order)
     }
 
     /// Verifies everything, then opens the values.

@@ -1,11 +1,12 @@
-//! age: the native X25519 kind of recipient and identity.
+//! age: native keys (X25519, post-quantum), SSH keys, plugins, and key files under a passphrase.
 //!
-//! Standard: the age format, version 1 (C2SP `age.md`), by the `age` crate; nothing here touches its keys.
-//! One wrapped key is one armored age file with one recipient:
+//! Standard: the age format, version 1 (C2SP `age.md`), by the `age` crate; of its stanzas only the post-quantum one is
+//! made here (`hybrid`). One wrapped key is one armored age file with one recipient:
 //!
 //! ```text
 //! file key     ← 16 random bytes, for this file alone
-//! stanza       = ephemeral share ‖ ChaCha20-Poly1305(HKDF-SHA256(X25519(ephemeral, recipient)), file key)
+//! stanza       = the file key, sealed for the recipient; for X25519:
+//!                ephemeral share ‖ ChaCha20-Poly1305(HKDF-SHA256(X25519(ephemeral, recipient)), file key)
 //! header MAC   = HMAC-SHA256(HKDF-SHA256(file key, "header"), header)
 //! payload      = STREAM(HKDF-SHA256(file key, nonce, "payload"), data key)
 //! ```
@@ -14,91 +15,167 @@
 //! from a fresh file key and a fresh 16-byte nonce, so the fixed nonce of the first and the counter of the second
 //! meet each key once. Neither is padded: the payload has one of two lengths, which `enc` shows anyway.
 //!
-//! Other kinds of age keys (ssh, plugins, post-quantum, passphrases) are refused by name.
+//! SSH keys and plugins are features of their own, since the first bring RSA that is not constant in time and the second
+//! run programs: a controller is built without them.
 
 use std::fmt;
-use std::io::Read;
 use std::str::FromStr;
+#[cfg(feature = "age-plugin")]
+use std::sync::Arc;
 
-use ::age::armor::ArmoredReader;
 use ::age::secrecy::ExposeSecret;
-use ::age::{DecryptError, Decryptor, x25519};
+use ::age::x25519;
+use bech32::FromBase32;
 use jiff::Timestamp;
 
-use super::{
-    Identity, KEY_FILE_BYTES_MAX, KeyError, Recipient, RecipientId, UnwrapError, UnwrapFailure,
-    WRAPPED_KEY_BYTES_MAX, WrapError, WrappedKey, is_key_length, read_key,
-};
+use super::{Identity, KeyError, Recipient, RecipientId, UnwrapError, WrapError, WrappedKey};
 use crate::secret::{SecretBytes, SecretText};
 
-/// Most stanzas in the header of one wrapped key. We write one (and a decoy); each costs its reader a scalar
-/// multiplication, so a header full of them would be work for a controller that an attacker gets for nothing.
-pub const STANZAS_MAX: usize = 64;
+mod file;
+mod hybrid;
+mod key_file;
+mod locked_file;
+mod low_order;
+#[cfg(feature = "age-plugin")]
+mod plugin;
+mod prompt;
+#[cfg(feature = "age-ssh")]
+mod ssh;
 
-const ARMOR_BEGIN: &str = "-----BEGIN AGE ENCRYPTED FILE-----";
-const STANZA_BEGIN: &[u8] = b"-> ";
-const HEADER_END: &[u8] = b"---";
+pub use file::STANZAS_MAX;
+pub use key_file::{Unlocking, is_locked, read_identities, read_key_file};
+pub use locked_file::SCRYPT_WORK_FACTOR_MAX;
+pub use prompt::{Nobody, Prompt};
+#[cfg(feature = "age-ssh")]
+pub use ssh::read_ssh_identity;
 
-/// The encodings of the points of low order. A shared secret with one of them is zero whatever the ephemeral key,
-/// that is: public. The `age` crate panics on it when wrapping; so such a recipient is refused when it is read.
-const LOW_ORDER_RECIPIENTS: [&str; 14] = [
-    "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq5cu47z",
-    "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqzqqsuwj9m",
-    "age1qyqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqj7vrya",
-    "age1qyqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqzqqk67yly",
-    "age1ur4h5lpmgxu2u9jku0a0r87ydtdqnr0tnsetrlvxvgz3vh6fhqqqzyt4v9",
-    "age1ur4h5lpmgxu2u9jku0a0r87ydtdqnr0tnsetrlvxvgz3vh6fhzqqxqejhu",
-    "age1t7wft09r2zxzfvwsk92eeql0tvzyghxytqwgapkcyf8dm5ylz9ts6wm9s8",
-    "age1t7wft09r2zxzfvwsk92eeql0tvzyghxytqwgapkcyf8dm5ylz8ts72fzt7",
-    "age1anlllllllllllllllllllllllllllllllllllllllllllllllals4n2t7m",
-    "age1anllllllllllllllllllllllllllllllllllllllllllllllllls3hcv9z",
-    "age1ahlllllllllllllllllllllllllllllllllllllllllllllllalsn46ayy",
-    "age1ahlllllllllllllllllllllllllllllllllllllllllllllllllsh3g6la",
-    "age1amlllllllllllllllllllllllllllllllllllllllllllllllalselrwrv",
-    "age1amlllllllllllllllllllllllllllllllllllllllllllllllllsam3fc4",
-];
+use file::Passphrase;
+use hybrid::{HybridIdentity, HybridRecipient};
 
-/// A public key to wrap for: `age1…`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A public key to wrap for: `age1…`, `age1pq1…`, `age1NAME1…` of a plugin, or the line of an SSH key.
+#[derive(Clone)]
 pub struct AgeRecipient {
-    key: x25519::Recipient,
+    key: PublicKey,
     text: String,
 }
 
+#[derive(Clone)]
+enum PublicKey {
+    Hybrid(HybridRecipient),
+    #[cfg(feature = "age-plugin")]
+    Plugin(plugin::PluginRecipient),
+    #[cfg(feature = "age-ssh")]
+    Ssh(Box<::age::ssh::Recipient>),
+    X25519(x25519::Recipient),
+}
+
 impl AgeRecipient {
-    /// Reads `age1…`, in upper or lower case, with white space around it.
+    /// Reads a recipient with white space around it; the native ones also in upper case.
     ///
     /// # Errors
     /// [`KeyError`] for anything else; it says what the text seems to be, and never repeats it, because people
     /// paste the wrong half of a key.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let text = text.trim();
-        let Ok(key) = x25519::Recipient::from_str(text) else {
-            return Err(KeyError::new(format!("not an age recipient: {}", explain_recipient(text))));
-        };
-        let text = key.to_string();
-        if LOW_ORDER_RECIPIENTS.contains(&text.as_str()) {
-            return Err(KeyError::new("not an age recipient: everybody could open what is wrapped for it"));
+        if let Ok(key) = x25519::Recipient::from_str(text) {
+            let text = key.to_string();
+            if is_everybodys(&text) {
+                return Err(no_recipient("everybody could open what is wrapped for it"));
+            }
+            return Ok(Self { key: PublicKey::X25519(key), text });
         }
-        Ok(Self { key, text })
+        if let Some(key) = HybridRecipient::parse(text) {
+            return Ok(Self { text: key.to_text(), key: PublicKey::Hybrid(key) });
+        }
+        #[cfg(feature = "age-ssh")]
+        if text.starts_with("ssh-") {
+            let key = ssh::parse_recipient(text).map_err(no_recipient)?;
+            return Ok(Self { key: PublicKey::Ssh(Box::new(key)), text: text.to_owned() });
+        }
+        #[cfg(feature = "age-plugin")]
+        if let Some(key) = plugin::PluginRecipient::parse(text) {
+            return Ok(Self { key: PublicKey::Plugin(key), text: text.to_owned() });
+        }
+        Err(no_recipient(explain_recipient(text)))
+    }
+
+    /// The same; a plugin that has a question while it wraps asks `prompt`.
+    #[cfg(feature = "age-plugin")]
+    #[must_use]
+    pub fn with_prompt(mut self, prompt: Arc<dyn Prompt>) -> Self {
+        if let PublicKey::Plugin(recipient) = &mut self.key {
+            recipient.set_prompt(prompt);
+        }
+        self
+    }
+
+    /// Whether what is wrapped for it withstands a quantum computer, as far as that shows: a plugin says it in the
+    /// name that its recipients carry.
+    pub(crate) fn is_post_quantum(&self) -> bool {
+        match &self.key {
+            PublicKey::Hybrid(_) => true,
+            #[cfg(feature = "age-plugin")]
+            PublicKey::Plugin(recipient) => recipient.name().ends_with("pq"),
+            #[cfg(feature = "age-ssh")]
+            PublicKey::Ssh(_) => false,
+            PublicKey::X25519(_) => false,
+        }
     }
 }
 
-/// What a text that is no native recipient is instead. Only prefixes of public forms decide.
+fn no_recipient(reason: &str) -> KeyError {
+    KeyError::new(format!("not an age recipient: {reason}"))
+}
+
+/// Whether X25519 with this key gives a secret that everybody knows. The `age` crate panics when it wraps for one.
+fn is_everybodys(text: &str) -> bool {
+    let words = bech32::decode(text).map(|(_, words, _)| words).unwrap_or_default();
+    let point = Vec::from_base32(&words).ok().and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+    point.is_none_or(|point| low_order::is_low_order(&point))
+}
+
+/// What a text that is no recipient is instead. Only prefixes of public forms decide.
 fn explain_recipient(text: &str) -> &'static str {
     let lower = text.get(..16).unwrap_or(text).to_ascii_lowercase();
     if lower.starts_with("age-secret-key-") || lower.starts_with("age-plugin-") {
         "this is a secret key; its public half begins with age1"
     } else if lower.starts_with("age1pq1") {
-        "post-quantum recipients (age1pq1…) are not supported yet"
+        "its checksum is wrong; a post-quantum recipient (age1pq1…) has 1,959 characters and is easily cut"
     } else if lower.starts_with("ssh-") {
-        "ssh keys are not supported yet"
+        "this build has no SSH keys"
     } else if lower.strip_prefix("age1").is_some_and(|rest| rest.contains('1')) {
-        "recipients of age plugins are not supported yet"
+        match cfg!(feature = "age-plugin") {
+            true => "its checksum is wrong; it was probably cut or mistyped",
+            false => "this build runs no age plugins",
+        }
     } else if lower.starts_with("age1") {
         "its checksum is wrong; it was probably cut or mistyped"
+    } else if lower.starts_with("-----begin ") {
+        "this is the text of a key file; name the line that begins with age1 or ssh-"
+    } else if lower.starts_with("ecdsa-") || lower.starts_with("sk-") {
+        "age takes SSH keys of the types ssh-ed25519 and ssh-rsa only"
     } else {
-        "it does not begin with age1"
+        "it begins with neither age1 nor ssh-"
+    }
+}
+
+impl PartialEq for AgeRecipient {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for AgeRecipient {}
+
+impl std::hash::Hash for AgeRecipient {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl fmt::Debug for AgeRecipient {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "AgeRecipient({})", self.text)
     }
 }
 
@@ -114,32 +191,57 @@ impl Recipient for AgeRecipient {
     }
 
     fn wrap(&self, key: &SecretBytes) -> Result<String, WrapError> {
-        let error = |reason: &str| WrapError { recipient: self.id(), reason: reason.to_owned() };
-        if !is_key_length(key.len()) {
-            return Err(error("what is to be wrapped is not as long as a data key"));
-        }
-        ::age::encrypt_and_armor(&self.key, key.expose_secret())
-            .map_err(|_| error("age could not write the wrapped key"))
+        let wrapped = match &self.key {
+            PublicKey::Hybrid(recipient) => file::seal(recipient, key),
+            #[cfg(feature = "age-plugin")]
+            PublicKey::Plugin(recipient) => recipient.seal(key),
+            #[cfg(feature = "age-ssh")]
+            PublicKey::Ssh(recipient) => file::seal(recipient.as_ref(), key),
+            PublicKey::X25519(recipient) => file::seal(recipient, key),
+        };
+        wrapped.map_err(|reason| WrapError { recipient: self.id(), reason })
     }
 }
 
-/// A private key: `AGE-SECRET-KEY-1…`. Wiped when dropped.
+/// A native private key: `AGE-SECRET-KEY-1…` or `AGE-SECRET-KEY-PQ-1…`. Wiped when dropped.
 #[derive(Clone)]
 pub struct AgeIdentity {
-    key: x25519::Identity,
+    key: PrivateKey,
     recipient: AgeRecipient,
 }
 
+#[derive(Clone)]
+enum PrivateKey {
+    Hybrid(HybridIdentity),
+    X25519(x25519::Identity),
+}
+
 impl AgeIdentity {
-    /// A fresh key from the operating system's generator.
+    /// A fresh X25519 key from the operating system's generator.
     pub fn generate() -> Self {
-        Self::new(x25519::Identity::generate())
+        Self::from_x25519(x25519::Identity::generate())
     }
 
-    fn new(key: x25519::Identity) -> Self {
+    /// A fresh post-quantum key from the operating system's generator.
+    pub fn generate_post_quantum() -> Self {
+        Self::from_hybrid(HybridIdentity::generate())
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let x25519 = x25519::Identity::from_str(text).ok().map(Self::from_x25519);
+        x25519.or_else(|| HybridIdentity::parse(text).map(Self::from_hybrid))
+    }
+
+    fn from_x25519(key: x25519::Identity) -> Self {
         let public = key.to_public();
-        let recipient = AgeRecipient { text: public.to_string(), key: public };
-        Self { key, recipient }
+        let recipient = AgeRecipient { text: public.to_string(), key: PublicKey::X25519(public) };
+        Self { key: PrivateKey::X25519(key), recipient }
+    }
+
+    fn from_hybrid(key: HybridIdentity) -> Self {
+        let public = key.to_public();
+        let recipient = AgeRecipient { text: public.to_text(), key: PublicKey::Hybrid(public) };
+        Self { key: PrivateKey::Hybrid(key), recipient }
     }
 
     /// The public half.
@@ -150,26 +252,19 @@ impl AgeIdentity {
     /// The key file as age-keygen writes it: when it was made, the public half, the private key.
     pub fn to_file_text(&self, created: Timestamp) -> SecretText {
         let created = Timestamp::from_second(created.as_second()).unwrap_or(created);
-        let key = self.key.to_string();
+        let key = match &self.key {
+            PrivateKey::Hybrid(key) => key.to_text(),
+            PrivateKey::X25519(key) => SecretText::from(key.to_string().expose_secret()),
+        };
         let key = key.expose_secret();
         SecretText::new(format!("# created: {created}\n# public key: {}\n{key}\n", self.recipient))
     }
 
-    /// Opens the age file `armored`, which is meant for this key.
-    fn open(&self, armored: &str) -> Result<SecretBytes, UnwrapError> {
-        let file = remove_armor(armored)?;
-        let stanzas = count_stanzas(&file);
-        if stanzas > STANZAS_MAX {
-            return Err(broken(format!("{stanzas} age stanzas; at most {STANZAS_MAX} are read")));
+    fn as_age(&self) -> &dyn ::age::Identity {
+        match &self.key {
+            PrivateKey::Hybrid(key) => key,
+            PrivateKey::X25519(key) => key,
         }
-        let decryptor = Decryptor::new_buffered(&file[..]).map_err(|error| explain_failure(&error))?;
-        if decryptor.is_scrypt() {
-            return Err(broken("the age file asks for a passphrase, not for a key"));
-        }
-        let identity: &dyn ::age::Identity = &self.key;
-        let mut payload =
-            decryptor.decrypt(std::iter::once(identity)).map_err(|error| explain_failure(&error))?;
-        read_key(&mut payload)
     }
 }
 
@@ -181,7 +276,7 @@ impl fmt::Debug for AgeIdentity {
 
 impl Identity for AgeIdentity {
     fn public(&self) -> String {
-        RecipientId::Age(self.recipient.text.clone()).to_string()
+        self.recipient.id().to_string()
     }
 
     /// Only an entry that names this key's public half is looked at: a stanza does not say whom it is for, and
@@ -189,116 +284,37 @@ impl Identity for AgeIdentity {
     fn unwrap(&self, wrapped: &WrappedKey) -> Option<Result<SecretBytes, UnwrapError>> {
         let RecipientId::Age(name) = &wrapped.recipient else { return None };
         let mine = name.trim().eq_ignore_ascii_case(&self.recipient.text);
-        mine.then(|| self.open(&wrapped.enc))
+        mine.then(|| open_named(&wrapped.enc, self.as_age()))
     }
 }
 
-/// Reads a key file: one private key per line, empty lines, comments from `#`.
-///
-/// # Errors
-/// [`KeyError`] with the number of the first line that is none of these, and never its text; also when no key is
-/// in the file at all, or when it exceeds [`KEY_FILE_BYTES_MAX`].
-pub fn read_identities(file: &SecretText) -> Result<Vec<AgeIdentity>, KeyError> {
-    if file.len() > KEY_FILE_BYTES_MAX {
-        return Err(KeyError::new(format!("the age key file is larger than {KEY_FILE_BYTES_MAX} bytes")));
-    }
-    let text = file.expose_secret();
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut identities = Vec::new();
-    for (index, line) in text.lines().map(str::trim).enumerate() {
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let key = x25519::Identity::from_str(line).map_err(|_| {
-            KeyError::new(format!("line {} of the age key file {}", index + 1, explain_identity(line)))
-        })?;
-        identities.push(AgeIdentity::new(key));
-    }
-    if identities.is_empty() {
-        return Err(KeyError::new("the age key file holds no key; one begins with AGE-SECRET-KEY-1"));
-    }
-    Ok(identities)
-}
-
-/// What a line that is no native private key is instead.
-fn explain_identity(line: &str) -> &'static str {
-    let upper = line.get(..18).unwrap_or(line).to_ascii_uppercase();
-    if upper.starts_with("AGE-SECRET-KEY-PQ-") {
-        "is a post-quantum key, which is not supported yet"
-    } else if upper.starts_with("AGE-SECRET-KEY-") {
-        "is a damaged private key: its checksum is wrong"
-    } else if upper.starts_with("AGE-PLUGIN-") {
-        "is a key of an age plugin, which is not supported yet"
-    } else if upper.starts_with("AGE1") {
-        "is a public key; the private one begins with AGE-SECRET-KEY-1"
-    } else if line.starts_with(ARMOR_BEGIN) || upper.starts_with("AGE-ENCRYPTION.ORG") {
-        "shows that the file itself is encrypted, which is not supported yet"
-    } else {
-        "is neither a private key nor a comment"
-    }
-}
-
-/// The binary age file inside the armor. Larger ones than [`WRAPPED_KEY_BYTES_MAX`] are refused unread.
-fn remove_armor(armored: &str) -> Result<Vec<u8>, UnwrapError> {
-    if armored.len() > WRAPPED_KEY_BYTES_MAX {
-        return Err(broken(format!("larger than {WRAPPED_KEY_BYTES_MAX} bytes")));
-    }
-    // The reader refuses an empty last line, and how many there are depends on how YAML or JSON quoted the text.
-    let armored = armored.trim();
-    if !armored.starts_with(ARMOR_BEGIN) {
-        return Err(broken("not an armored age file"));
-    }
-    let mut file = Vec::with_capacity(armored.len());
-    ArmoredReader::new(armored.as_bytes())
-        .read_to_end(&mut file)
-        .map_err(|_| broken("the armor of the age file is damaged"))?;
-    Ok(file)
-}
-
-/// How many stanzas the header of `file` has: its lines that begin one, up to the line with the MAC. Bodies are
-/// base64, so no other line begins so.
-fn count_stanzas(file: &[u8]) -> usize {
-    file.split(|&byte| byte == b'\n')
-        .take_while(|line| !line.starts_with(HEADER_END))
-        .filter(|line| line.starts_with(STANZA_BEGIN))
-        .count()
-}
-
-/// The crate's own messages span lines and name its command's flags; ours say what it means here.
-fn explain_failure(error: &DecryptError) -> UnwrapError {
-    broken(match error {
-        DecryptError::NoMatchingKeys => "the age file is for another key than the entry says",
-        DecryptError::DecryptionFailed | DecryptError::InvalidMac => {
-            "the age file was tampered with or damaged"
-        }
-        DecryptError::UnknownFormat => "the age file has a version that is not known",
-        _ => "the header of the age file is damaged",
-    })
-}
-
-fn broken(reason: impl Into<String>) -> UnwrapError {
-    UnwrapError::new(UnwrapFailure::Broken, reason)
+/// Opens what an entry says is for `identity`.
+fn open_named(enc: &str, identity: &dyn ::age::Identity) -> Result<SecretBytes, UnwrapError> {
+    file::open(enc, identity, Passphrase::Refused)
+        .unwrap_or_else(|| Err(file::broken("the age file is for another key than the entry says")))
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io::Write;
 
-    use ::age::Encryptor;
     use ::age::armor::{ArmoredWriter, Format};
-    use ::age::scrypt;
     use ::age::secrecy::SecretString;
+    use ::age::{Encryptor, scrypt};
 
+    use super::file::ARMOR_BEGIN;
     use super::*;
+    use crate::recipient::{UnwrapFailure, WRAPPED_KEY_BYTES_MAX};
 
-    const SECRET: &str = "AGE-SECRET-KEY-1GQ9778VQXMMJVE8SK7J6VT8UJ4HDQAJUVSFCWCM02D8GEWQ72PVQ2Y5J33";
-    const PUBLIC: &str = "age1t7rxyev2z3rw82stdlrrepyc39nvn86l5078zqkf5uasdy86jp6svpy7pa";
+    pub(super) const SECRET: &str =
+        "AGE-SECRET-KEY-1GQ9778VQXMMJVE8SK7J6VT8UJ4HDQAJUVSFCWCM02D8GEWQ72PVQ2Y5J33";
+    pub(super) const PUBLIC: &str = "age1t7rxyev2z3rw82stdlrrepyc39nvn86l5078zqkf5uasdy86jp6svpy7pa";
 
-    fn identity() -> AgeIdentity {
+    pub(super) fn identity() -> AgeIdentity {
         read_identities(&SecretText::from(SECRET)).unwrap().remove(0)
     }
 
-    fn entry(recipient: &str, enc: &str) -> WrappedKey {
+    pub(super) fn entry(recipient: &str, enc: &str) -> WrappedKey {
         WrappedKey {
             recipient: RecipientId::Age(recipient.to_owned()),
             enc: enc.to_owned(),
@@ -310,6 +326,10 @@ mod tests {
         let error = identity().unwrap(&entry(PUBLIC, enc)).unwrap().unwrap_err();
         assert_eq!(error.kind, UnwrapFailure::Broken);
         error.reason
+    }
+
+    fn x25519(identity: &AgeIdentity) -> x25519::Recipient {
+        identity.recipient.text.parse().unwrap()
     }
 
     /// An armored age file made around the checks of [`AgeRecipient::wrap`].
@@ -334,7 +354,7 @@ mod tests {
         for length in [0, 16, 31, 34, 4096] {
             let key = SecretBytes::new(vec![7; length]);
             assert!(identity().recipient().wrap(&key).is_err(), "{length}");
-            let enc = seal(&[&identity().recipient.key], key.expose_secret());
+            let enc = seal(&[&x25519(&identity())], key.expose_secret());
             assert!(refusal(&enc).contains("not as long"), "{length}");
         }
     }
@@ -388,7 +408,7 @@ mod tests {
 
     #[test]
     fn stanzas_are_limited_on_both_sides() {
-        let [mine, other] = [identity().recipient.key, AgeIdentity::generate().recipient.key];
+        let [mine, other] = [x25519(&identity()), x25519(&AgeIdentity::generate())];
         for (count, fits) in [(STANZAS_MAX - 1, true), (STANZAS_MAX, false)] {
             // The crate adds one stanza of its own.
             let mut all: Vec<&dyn ::age::Recipient> = vec![&other; count - 1];
@@ -421,10 +441,12 @@ mod tests {
             (SECRET, "secret key"),
             (&PUBLIC[..40], "checksum"),
             ("age1pq1abc", "post-quantum"),
-            ("age1yubikey1abc", "plugins"),
-            ("ssh-ed25519 AAAA", "ssh"),
-            ("", "does not begin"),
-            ("hunter2é", "does not begin"),
+            ("age1yubikey1abc", if cfg!(feature = "age-plugin") { "checksum" } else { "plugins" }),
+            ("ssh-ed25519 AAAA", if cfg!(feature = "age-ssh") { "damaged" } else { "no SSH" }),
+            ("ecdsa-sha2-nistp256 AAAA", "ssh-ed25519"),
+            ("-----BEGIN OPENSSH PRIVATE KEY-----", "key file"),
+            ("", "neither"),
+            ("hunter2é", "neither"),
         ] {
             let reason = AgeRecipient::parse(text).unwrap_err().reason;
             assert!(reason.contains(says), "{text}: {reason}");
@@ -432,58 +454,30 @@ mod tests {
         }
     }
 
+    /// The encodings of the points of low order.
+    const LOW_ORDER_RECIPIENTS: [&str; 14] = [
+        "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq5cu47z",
+        "age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqzqqsuwj9m",
+        "age1qyqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqj7vrya",
+        "age1qyqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqzqqk67yly",
+        "age1ur4h5lpmgxu2u9jku0a0r87ydtdqnr0tnsetrlvxvgz3vh6fhqqqzyt4v9",
+        "age1ur4h5lpmgxu2u9jku0a0r87ydtdqnr0tnsetrlvxvgz3vh6fhzqqxqejhu",
+        "age1t7wft09r2zxzfvwsk92eeql0tvzyghxytqwgapkcyf8dm5ylz9ts6wm9s8",
+        "age1t7wft09r2zxzfvwsk92eeql0tvzyghxytqwgapkcyf8dm5ylz8ts72fzt7",
+        "age1anlllllllllllllllllllllllllllllllllllllllllllllllals4n2t7m",
+        "age1anllllllllllllllllllllllllllllllllllllllllllllllllls3hcv9z",
+        "age1ahlllllllllllllllllllllllllllllllllllllllllllllllalsn46ayy",
+        "age1ahlllllllllllllllllllllllllllllllllllllllllllllllllsh3g6la",
+        "age1amlllllllllllllllllllllllllllllllllllllllllllllllalselrwrv",
+        "age1amlllllllllllllllllllllllllllllllllllllllllllllllllsam3fc4",
+    ];
+
     #[test]
     fn recipients_that_would_make_the_key_public_are_refused() {
         for text in LOW_ORDER_RECIPIENTS {
             assert!(x25519::Recipient::from_str(text).is_ok(), "{text}");
             assert!(AgeRecipient::parse(text).unwrap_err().reason.contains("everybody"), "{text}");
         }
-    }
-
-    #[test]
-    fn a_key_file_may_have_comments_and_several_keys() {
-        let other = AgeIdentity::generate();
-        let file = other.to_file_text(Timestamp::UNIX_EPOCH);
-        let lines: Vec<&str> = file.expose_secret().lines().collect();
-        assert_eq!(lines[0], "# created: 1970-01-01T00:00:00Z");
-        assert_eq!(lines[1], format!("# public key: {}", other.recipient()));
-        assert!(lines[2].starts_with("AGE-SECRET-KEY-1") && file.expose_secret().ends_with('\n'));
-        let text = format!("\u{feff}# mine\r\n\r\n {SECRET} \r\n{}", file.expose_secret());
-        let held = read_identities(&SecretText::new(text)).unwrap();
-        assert_eq!(held.len(), 2);
-        assert_eq!(held[0].recipient().to_string(), PUBLIC);
-        assert_eq!(held[1].recipient(), other.recipient());
-        assert_eq!(held[0].public(), format!("age {PUBLIC}"));
-    }
-
-    #[test]
-    fn a_key_file_with_junk_names_the_line_and_not_the_text() {
-        let damaged = SECRET.replace("J33", "J34");
-        for (junk, says) in [
-            ("CANARY-hunter2", "neither"),
-            (damaged.as_str(), "checksum"),
-            (PUBLIC, "public key"),
-            ("AGE-SECRET-KEY-PQ-1CANARY", "post-quantum"),
-            ("AGE-PLUGIN-YUBIKEY-1CANARY", "plugin"),
-            (ARMOR_BEGIN, "encrypted"),
-            ("é€é€é€é€é€", "neither"),
-        ] {
-            let reason =
-                read_identities(&SecretText::new(format!("# a\n{SECRET}\n{junk}\n"))).unwrap_err().reason;
-            assert!(reason.contains("line 3") && reason.contains(says), "{junk}: {reason}");
-            assert!(!reason.contains(junk) && !reason.contains("CANARY"), "{reason}");
-        }
-        for empty in ["", "# nothing\n"] {
-            assert!(read_identities(&SecretText::from(empty)).unwrap_err().reason.contains("no key"));
-        }
-    }
-
-    #[test]
-    fn a_key_file_is_limited_on_both_sides() {
-        let padded =
-            |length: usize| SecretText::new(format!("{SECRET}\n#{}", "x".repeat(length - SECRET.len() - 2)));
-        assert!(read_identities(&padded(KEY_FILE_BYTES_MAX)).is_ok());
-        assert!(read_identities(&padded(KEY_FILE_BYTES_MAX + 1)).is_err());
     }
 
     #[test]

@@ -20,9 +20,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use self::failure::classify;
 use self::service::{Access, Service};
+use super::remote::broken;
 use super::{
-    AwsKmsKey, Effort, Identity, KeyError, Recipient, RecipientId, UnwrapError, UnwrapFailure,
-    WRAPPED_KEY_BYTES_MAX, WrapError, WrappedKey, is_key_length,
+    AwsKmsKey, Effort, Identity, KeyError, Recipient, RecipientId, UnwrapError, WRAPPED_KEY_BYTES_MAX,
+    WrapError, WrappedKey, is_key_length,
 };
 use crate::secret::{SecretBytes, SecretText};
 
@@ -190,10 +191,6 @@ fn api_context(key: &AwsKmsKey) -> Option<std::collections::HashMap<String, Stri
     (!key.context.is_empty()).then(|| key.context.clone().into_iter().collect())
 }
 
-fn broken(reason: impl Into<String>) -> UnwrapError {
-    UnwrapError::new(UnwrapFailure::Broken, reason)
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
@@ -203,6 +200,7 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
+    use crate::recipient::UnwrapFailure;
 
     const ARN: &str = "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab";
 

@@ -5,6 +5,8 @@ mod age;
 mod aws_kms;
 #[cfg(feature = "pgp")]
 mod pgp;
+#[cfg(feature = "vault")]
+mod vault;
 
 use lacre_crypto::recipient::{RecipientId, WrappedKey};
 use lacre_crypto::secret::SecretBytes;

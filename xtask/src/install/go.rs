@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 
 use super::{background, step};
 
-/// Builds `package` in the module at `recipe`, to the file `program`.
+/// Builds `package` in the module at `recipe`, to the file `program`; several, with spaces between them, to its folder
+/// under their own names.
 ///
 /// `-mod=readonly` holds the build to the committed `go.sum`. Low priority and two jobs leave the machine usable;
 /// Go's own cache makes a build that was cut short continue.
@@ -16,8 +17,8 @@ pub(super) fn build(recipe: &Path, package: &str, program: &Path, log: &Path) ->
     let mut command = background("go");
     command
         .args(["build", "-p", "2", "-mod=readonly", "-buildvcs=false", "-o"])
-        .arg(program)
-        .arg(package)
+        .arg(if package.contains(' ') { folder } else { program })
+        .args(package.split_whitespace())
         .current_dir(recipe)
         .env("GOTOOLCHAIN", "local")
         .env("GOWORK", "off");

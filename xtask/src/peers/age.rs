@@ -1,7 +1,7 @@
-//! age's own command.
+//! age's own command, as the distribution has it and in the version that knows post-quantum keys.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -13,18 +13,30 @@ use crate::versions;
 pub const COMPONENT: Component =
     Component { name: "age", version: versions::AGE, source: Source::Debian("age"), program: "age" };
 
-/// The installed age.
+/// The version with `age1pq1…`, and beside it the plugins `age-plugin-batchpass` and `age-plugin-pq`.
+pub const V1_3: Component = Component {
+    name: "age-1.3",
+    version: versions::AGE_1_3,
+    source: Source::Go {
+        folder: "age-1.3",
+        package: "filippo.io/age/cmd/age filippo.io/age/cmd/age-keygen \
+                  filippo.io/age/cmd/age-plugin-batchpass filippo.io/age/extra/age-plugin-pq",
+    },
+    program: "age",
+};
+
+/// An installed age.
 #[derive(Debug)]
 pub struct Age {
     program: PathBuf,
 }
 
-/// An X25519 key pair, for tests only: the identity is held as plain text.
+/// A key pair, for tests only: the identity is held as plain text.
 #[derive(Debug)]
 pub struct AgeKey {
-    /// `AGE-SECRET-KEY-1…`
+    /// `AGE-SECRET-KEY-1…` or `AGE-SECRET-KEY-PQ-1…`
     pub identity: String,
-    /// `age1…`
+    /// `age1…` or `age1pq1…`
     pub recipient: String,
 }
 
@@ -37,12 +49,38 @@ impl Age {
         Ok(Self { program: COMPONENT.path()? })
     }
 
-    /// Makes a key pair.
+    /// Finds age 1.3.
+    ///
+    /// # Errors
+    /// It is not installed.
+    pub fn v1_3() -> Result<Self> {
+        Ok(Self { program: V1_3.path()? })
+    }
+
+    /// The folder of the program, which for age 1.3 has its plugins, too.
+    pub fn folder(&self) -> &Path {
+        self.program.parent().unwrap_or(Path::new("/"))
+    }
+
+    /// Makes an X25519 key pair.
     ///
     /// # Errors
     /// `age-keygen` fails.
     pub fn keygen(&self) -> Result<AgeKey> {
-        let file = String::from_utf8(Tool::new(self.program.with_file_name("age-keygen")).run()?.success()?)?;
+        self.keygen_with(&[])
+    }
+
+    /// Makes a post-quantum key pair; only age 1.3 can.
+    ///
+    /// # Errors
+    /// `age-keygen` fails.
+    pub fn keygen_pq(&self) -> Result<AgeKey> {
+        self.keygen_with(&["-pq"])
+    }
+
+    fn keygen_with(&self, arguments: &[&str]) -> Result<AgeKey> {
+        let keygen = Tool::new(self.program.with_file_name("age-keygen")).args(arguments);
+        let file = String::from_utf8(keygen.run()?.success()?)?;
         let find = |prefix: &str| file.lines().find_map(|line| line.strip_prefix(prefix)).map(str::trim);
         let identity =
             file.lines().find(|line| line.starts_with("AGE-SECRET-KEY-")).context("no identity")?;

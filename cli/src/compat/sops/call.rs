@@ -134,7 +134,9 @@ fn build(
     add_defaults(&mut words, verb, line, top);
     add_formats(&mut words, verb, line, operands);
     let indent = line.value("indent").or_else(|| top.value("indent"));
-    words.extend(indent.filter(|_| matches!(verb, Verb::Decrypt | Verb::Encrypt)).map(|n| joined("indent", n)));
+    words.extend(
+        indent.filter(|_| matches!(verb, Verb::Decrypt | Verb::Encrypt)).map(|n| joined("indent", n)),
+    );
     add_services(&mut words, line)?;
     words.push("--".into());
     words.extend(operands.iter().map(|operand| as_file_or_text(operand)));
@@ -259,7 +261,7 @@ fn check_order(order: &OsStr) -> Result<(), CommandError> {
     let kinds: Vec<&str> = order.split(',').collect();
     match kinds.iter().enumerate().find(|(index, kind)| kinds[..*index].contains(kind)) {
         Some((_, kind)) => {
-            Err(CommandError::new(Kind::RepeatedKind, format!("--decryption-order names `{kind}` twice")))
+            Err(CommandError::new(Kind::DuplicateOrder, format!("--decryption-order names `{kind}` twice")))
         }
         None => Ok(()),
     }

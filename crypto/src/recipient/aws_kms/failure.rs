@@ -6,6 +6,7 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_kms::config::http::HttpResponse;
 use aws_sdk_kms::error::{ErrorMetadata, ProvideErrorMetadata, SdkError};
 
+use crate::recipient::remote::{quote, unreachable};
 use crate::recipient::{UnwrapError, UnwrapFailure};
 
 /// Error codes by which AWS services ask for fewer calls.
@@ -33,9 +34,6 @@ const UNREACHABLE: [&str; 6] = [
     "ServiceUnavailable",
     "ServiceUnavailableException",
 ];
-
-/// Most characters of the service's own words that a message repeats.
-const QUOTE_CHARS_MAX: usize = 300;
 
 /// Sorts what the SDK reports. Nothing in it is secret: bodies of requests are never part of its errors.
 pub(super) fn classify<E>(error: &SdkError<E, HttpResponse>) -> UnwrapError
@@ -98,15 +96,6 @@ fn not_sent(error: &(dyn Error + 'static)) -> UnwrapError {
         Some(_) => unreachable(format!("cannot get AWS credentials: {}", quote(&deepest))),
         None => unreachable(format!("cannot reach AWS KMS: {}", quote(&deepest))),
     }
-}
-
-/// One line of bounded length without control characters: the text comes from outside.
-fn quote(text: &str) -> String {
-    text.chars().filter(|character| !character.is_control()).take(QUOTE_CHARS_MAX).collect()
-}
-
-fn unreachable(reason: impl Into<String>) -> UnwrapError {
-    UnwrapError::new(UnwrapFailure::Unreachable, reason)
 }
 
 #[cfg(test)]

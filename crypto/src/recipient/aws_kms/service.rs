@@ -1,15 +1,8 @@
-//! Clients of KMS behind a synchronous door.
-//!
-//! The SDK is asynchronous; this crate's core is not. Each [`Service`] has a runtime with one thread of its own:
-//! work is handed to it and waited for through a channel. That holds in every surrounding, also inside another
-//! runtime (whose thread then blocks: use its `spawn_blocking`), and it lets connections, credentials and assumed
-//! roles live on from one call to the next.
+//! Clients of KMS, each made once.
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use aws_config::sts::AssumeRoleProvider;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
@@ -17,10 +10,10 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_kms::Client;
 use aws_smithy_async::time::{SharedTimeSource, SystemTimeSource};
-use tokio::runtime::{Builder, Handle, Runtime};
 
 use super::{AwsContext, AwsCredentials};
-use crate::recipient::{AwsKmsKey, KeyError, UnwrapError, UnwrapFailure};
+use crate::recipient::remote::Door;
+use crate::recipient::{AwsKmsKey, KeyError, UnwrapError};
 use crate::secret::SecretText;
 
 /// Most clients that are kept. Documents choose regions and roles, so their number is not ours; at the limit all
@@ -29,10 +22,6 @@ const CLIENTS_MAX: usize = 64;
 
 /// Longest name of an STS session.
 const SESSION_NAME_CHARS_MAX: usize = 64;
-
-/// How much longer than the deadline the channel is waited for: the runtime tells of the deadline itself, unless
-/// its one thread is stuck.
-const GRACE: Duration = Duration::from_secs(1);
 
 /// What tells one client from another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,13 +45,14 @@ impl Access {
 /// One caller's way to KMS.
 pub(super) struct Service {
     context: Arc<AwsContext>,
-    runtime: Mutex<Option<Runtime>>,
     clients: Arc<Mutex<BTreeMap<Access, Client>>>,
+    door: Door,
 }
 
 impl Service {
     pub(super) fn new(context: AwsContext) -> Self {
-        Self { context: Arc::new(context), runtime: Mutex::default(), clients: Arc::default() }
+        let door = Door::new("AWS KMS", context.deadline);
+        Self { context: Arc::new(context), clients: Arc::default(), door }
     }
 
     pub(super) fn context(&self) -> &AwsContext {
@@ -80,46 +70,8 @@ impl Service {
         W: Future<Output = Result<T, UnwrapError>> + Send + 'static,
     {
         let (context, clients) = (Arc::clone(&self.context), Arc::clone(&self.clients));
-        let deadline = self.context.deadline;
-        let (sender, receiver) = sync_channel(1);
-        self.handle()?.spawn(async move {
-            let call = async { work(client(&context, &clients, access).await).await };
-            let outcome = tokio::time::timeout(deadline, call).await;
-            // Nobody receives when the caller gave up first.
-            let _ = sender.send(outcome.unwrap_or_else(|_| Err(late(deadline))));
-        });
-        receiver.recv_timeout(deadline.saturating_add(GRACE)).unwrap_or_else(|_| Err(late(deadline)))
+        self.door.call(async move { work(client(&context, &clients, access).await).await })
     }
-
-    /// The runtime, started by the first call.
-    fn handle(&self) -> Result<Handle, UnwrapError> {
-        let mut runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(runtime) = &*runtime {
-            return Ok(runtime.handle().clone());
-        }
-        let started =
-            Builder::new_multi_thread().worker_threads(1).thread_name("aws-kms").enable_all().build();
-        let started = started.map_err(|error| {
-            UnwrapError::new(
-                UnwrapFailure::Unreachable,
-                format!("cannot start a thread to call KMS: {error}"),
-            )
-        })?;
-        Ok(runtime.insert(started).handle().clone())
-    }
-}
-
-impl Drop for Service {
-    /// Waits for nothing: dropping a runtime the plain way would panic inside another one.
-    fn drop(&mut self) {
-        let runtime = self.runtime.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        runtime.into_iter().for_each(Runtime::shutdown_background);
-    }
-}
-
-fn late(deadline: Duration) -> UnwrapError {
-    let reason = format!("AWS KMS did not answer within {} s", deadline.as_secs_f32());
-    UnwrapError::new(UnwrapFailure::Unreachable, reason)
 }
 
 async fn client(context: &AwsContext, clients: &Mutex<BTreeMap<Access, Client>>, access: Access) -> Client {
@@ -188,6 +140,8 @@ fn session_name(host: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
