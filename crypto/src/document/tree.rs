@@ -13,7 +13,7 @@ use crate::value::{Value, ValueType};
 pub type NodeId = usize;
 
 /// A document's text, taken apart.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     /// All nodes; children may come before or after their parents.
     pub nodes: Vec<Node>,
@@ -24,7 +24,7 @@ pub struct Tree {
 }
 
 /// One document of a stream.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Its root mapping; nothing for an empty document.
     pub root: Option<NodeId>,
@@ -33,7 +33,7 @@ pub struct Part {
 }
 
 /// One node.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Node {
     /// What it is.
     pub kind: NodeKind,
@@ -48,7 +48,7 @@ pub struct Node {
 }
 
 /// The kinds of nodes.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// Another node's content again.
     Alias {
@@ -79,7 +79,7 @@ pub enum NodeKind {
 }
 
 /// One entry of a mapping.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The key.
     pub name: String,
@@ -90,7 +90,7 @@ pub struct Entry {
 }
 
 /// A comment that could be sealed.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Comment {
     /// From its sign to before the line break.
     pub place: Range<usize>,

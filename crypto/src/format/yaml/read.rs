@@ -10,13 +10,18 @@ use granit_parser::{Event, Parser, ScalarStyle, Span, StructureStyle, Tag, optio
 
 use crate::document::tree::{Block, Entry, Node, NodeId, NodeKind, Part, Style, Tree};
 use crate::error::ParseError;
-use crate::format::yaml::{block, comments, scalar};
+use crate::format::yaml::{block, comments, lines, scalar};
 use crate::value::{Value, ValueType};
 
 const CORE: &str = "tag:yaml.org,2002:";
 
 /// Reads a whole stream.
 pub(super) fn read(text: &str) -> Result<Tree, ParseError> {
+    lines::read(text).map_or_else(|| parse(text), Ok)
+}
+
+/// As [`read`], always with the parser.
+pub(super) fn parse(text: &str) -> Result<Tree, ParseError> {
     let mut builder = Builder {
         text,
         tree: Tree::default(),
