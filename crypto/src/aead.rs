@@ -10,13 +10,13 @@
 
 use std::cell::RefCell;
 
+use aes_gcm::aead::AeadInOut;
 use aes_gcm::aead::array::typenum::{U12, U32};
-use aes_gcm::aead::{AeadInOut, Nonce};
 use aes_gcm::aes::Aes256;
 use aes_gcm::{AesGcm, KeyInit, Tag};
 
 use crate::secret::SecretBytes;
-use crate::value::{Sealed, Value, ValueType};
+use crate::value::{Nonce, Sealed, Value, ValueType};
 
 type Written = AesGcm<Aes256, U32>;
 type Accepted = AesGcm<Aes256, U12>;
@@ -78,26 +78,20 @@ impl ValueCipher {
             .written
             .encrypt_inout_detached(&nonce.into(), associated_data, data.as_mut_slice().into())
             .expect("GCM takes plaintexts up to 64 GiB, and documents are limited far below");
-        Sealed { data, nonce: nonce.to_vec(), tag: tag.into(), kind }
+        Sealed { data, nonce: Nonce::Long(nonce), tag: tag.into(), kind }
     }
 
     /// Decrypts, or gives nothing when the tag does not match the ciphertext and `associated_data`.
     pub fn open(&self, sealed: &Sealed, associated_data: &[u8]) -> Option<SecretBytes> {
         let mut data = sealed.data.clone();
+        let buffer = data.as_mut_slice().into();
         let tag = Tag::from(sealed.tag);
-        let opened = match sealed.nonce.len() {
-            NONCE_BYTES => {
-                let nonce = Nonce::<Written>::try_from(sealed.nonce.as_slice()).ok()?;
-                self.written.decrypt_inout_detached(&nonce, associated_data, data.as_mut_slice().into(), &tag)
+        let opened = match sealed.nonce {
+            Nonce::Long(nonce) => {
+                self.written.decrypt_inout_detached(&nonce.into(), associated_data, buffer, &tag)
             }
-            _ => {
-                let nonce = Nonce::<Accepted>::try_from(sealed.nonce.as_slice()).ok()?;
-                self.accepted.decrypt_inout_detached(
-                    &nonce,
-                    associated_data,
-                    data.as_mut_slice().into(),
-                    &tag,
-                )
+            Nonce::Short(nonce) => {
+                self.accepted.decrypt_inout_detached(&nonce.into(), associated_data, buffer, &tag)
             }
         };
         opened.ok().map(|()| SecretBytes::new(data))
@@ -119,7 +113,10 @@ mod tests {
             let mut broken = sealed.clone();
             match field {
                 "data" => broken.data[0] ^= 1,
-                "nonce" => broken.nonce[0] ^= 1,
+                "nonce" => {
+                    let Nonce::Long(nonce) = &mut broken.nonce else { panic!("written nonces are long") };
+                    nonce[0] ^= 1;
+                }
                 _ => broken.tag[0] ^= 1,
             }
             assert!(cipher.open(&broken, b"a:b:").is_none(), "{field}");
@@ -141,7 +138,7 @@ mod tests {
             .accepted
             .encrypt_inout_detached(&[2; 12].into(), b"k:", data.as_mut_slice().into())
             .unwrap();
-        let sealed = Sealed { data, nonce: vec![2; 12], tag: tag.into(), kind: ValueType::Str };
+        let sealed = Sealed { data, nonce: Nonce::Short([2; 12]), tag: tag.into(), kind: ValueType::Str };
         assert_eq!(cipher.open(&sealed, b"k:").unwrap().expose_secret(), b"secret");
     }
 }

@@ -267,19 +267,18 @@ impl Opening<'_> {
     fn all(&self) -> Result<Opened, DecryptError> {
         let document = &self.file.document;
         let mut opened = Opened { values: Vec::new(), sealed: Vec::new(), warnings: Vec::new() };
-        let additional: Vec<String> =
-            document.paths.ids().map(|id| document.paths.associated_data(id)).collect();
+        let mut additional = String::new();
         for (index, leaf) in document.leaves.iter().enumerate() {
-            let additional_data = &additional[leaf.path.index()];
             let value = match digest::stored(document, index) {
                 None => None,
-                Some(text) if leaf.is_comment() => {
-                    self.comment(index, text, &additional, &mut opened.warnings)?
+                Some(text) if leaf.is_comment() => self.comment(index, text, &mut opened.warnings)?,
+                Some(text) => {
+                    document.paths.write_associated_data(leaf.path, &mut additional);
+                    Some(self.value(index, text, &additional, &mut opened.warnings)?)
                 }
-                Some(text) => Some(self.value(index, text, additional_data, &mut opened.warnings)?),
             };
             opened.sealed.push(value.is_some());
-            opened.values.push(value.unwrap_or_else(|| leaf.value.clone()));
+            opened.values.push(value.unwrap_or_else(|| Value::clone(&leaf.value)));
         }
         self.check_selection(&mut opened)?;
         Ok(opened)
@@ -315,7 +314,6 @@ impl Opening<'_> {
         &self,
         index: usize,
         text: &str,
-        additional: &[String],
         warnings: &mut Vec<String>,
     ) -> Result<Option<Value>, DecryptError> {
         let Ok(sealed) = Sealed::parse(text, Form::Lax) else { return Ok(None) };
@@ -326,7 +324,7 @@ impl Opening<'_> {
         let next = document.leaves[index..].iter().find(|leaf| !leaf.is_comment());
         let tried = outwards(document.leaves[index].path)
             .chain(next.into_iter().flat_map(|leaf| outwards(leaf.path)));
-        let open = |path: PathId| self.cipher.open(&sealed, additional[path.index()].as_bytes());
+        let open = |path: PathId| self.cipher.open(&sealed, document.paths.associated_data(path).as_bytes());
         if let Some(bytes) = tried.into_iter().find_map(open) {
             return Ok(Some(Value::Typed(ValueType::Comment, bytes)));
         }

@@ -64,7 +64,7 @@ fn kept_texts(open: &OpenFile, document: &Document) -> HashMap<usize, String> {
     let mut kept = HashMap::new();
     for (index, leaf) in document.leaves.iter().enumerate() {
         let additional_data = document.paths.associated_data(leaf.path);
-        if let Some(text) = known.get_mut(&(additional_data, &leaf.value)).and_then(Vec::pop) {
+        if let Some(text) = known.get_mut(&(additional_data, &*leaf.value)).and_then(Vec::pop) {
             kept.insert(index, text);
         }
     }
@@ -241,7 +241,7 @@ impl OpenFile {
         }
         let found = document.tree.resolved(node);
         let bytes = match &found.kind {
-            NodeKind::Scalar { value: Value::Null, .. } => b"null".to_vec(),
+            NodeKind::Scalar { value, .. } if **value == Value::Null => b"null".to_vec(),
             NodeKind::Scalar { value, .. } if value.kind() == Some(crate::value::ValueType::Str) => {
                 value.bytes().to_vec()
             }

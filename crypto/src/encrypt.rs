@@ -148,14 +148,16 @@ impl Sealing<'_> {
                 leaves,
             });
         }
-        let additional: Vec<String> =
-            document.paths.ids().map(|id| document.paths.associated_data(id)).collect();
+        let mut additional = String::new();
         let seal = |(index, selected): (usize, bool)| {
             let leaf = &document.leaves[index];
             if !selected || !leaf.value.is_sealable() {
                 return self.clear(index).map(|()| None);
             }
-            let fresh = || cipher.seal(&leaf.value, additional[leaf.path.index()].as_bytes()).to_string();
+            let fresh = || {
+                document.paths.write_associated_data(leaf.path, &mut additional);
+                cipher.seal(&leaf.value, additional.as_bytes()).to_string()
+            };
             Ok(Some(kept(index).unwrap_or_else(fresh)))
         };
         selected.into_iter().enumerate().map(seal).collect()
@@ -231,7 +233,7 @@ impl Sealing<'_> {
             let mut copied = || match next.next() {
                 Some(index) => match &sealed[index] {
                     Some(enc) => Copied::Sealed(enc.clone()),
-                    None => Copied::Clear(document.leaves[index].value.clone()),
+                    None => Copied::Clear(Value::clone(&document.leaves[index].value)),
                 },
                 None => Copied::Clear(Value::Null),
             };
@@ -282,7 +284,7 @@ impl Sealing<'_> {
         let unverified = |reason: String| EncryptError::Unverified(reason);
         let file = SealedFile::read(&written, self.document.format)
             .map_err(|error| unverified(error.to_string()))?;
-        let values: Vec<&Value> = self.document.leaves.iter().map(|leaf| &leaf.value).collect();
+        let values: Vec<&Value> = self.document.leaves.iter().map(|leaf| &*leaf.value).collect();
         file.reopens_to(self.key, &values, self.plain).map_err(unverified)?;
         Ok(written)
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::decrypt::SealedFile;
 use crate::document::tree::{NodeId, NodeKind};
-use crate::document::{Document, Event, splice};
+use crate::document::{self, Document, Event, splice};
 use crate::error::DecryptError;
 use crate::format::{Edit, Format, apply, untyped};
 use crate::seal::Source;
@@ -49,7 +49,7 @@ pub(super) fn unchecked(file: &SealedFile, values: &[Value], source: Option<&Sou
     for (index, leaf) in document.leaves.iter().enumerate() {
         let Some(site) = &leaf.site else { continue };
         let covered = !leaf.is_comment() && aliased.iter().any(|aliased| aliased.leaves.contains(&index));
-        if covered || values[index] == leaf.value {
+        if covered || values[index] == *leaf.value {
             continue;
         }
         if values[index].kind() == Some(ValueType::Comment) && !leaf.is_comment() {
@@ -148,9 +148,9 @@ fn list_comment(text: &str, place: &Range<usize>, value: &Value, is_last: bool) 
 
 /// Whether the restored text reads as the very values that were opened.
 fn reads_as(file: &SealedFile, restored: &SecretText, values: &[Value]) -> bool {
-    let Ok(document) = Document::read(restored.expose_secret(), file.document.format) else { return false };
+    let Ok(read) = document::values(restored.expose_secret(), file.document.format) else { return false };
     let is_value = |value: &&Value| value.kind() != Some(ValueType::Comment);
-    let mut read = document.leaves.iter().map(|leaf| &leaf.value).filter(is_value);
+    let mut read = read.iter().map(|value| &**value).filter(is_value);
     let mut opened = values.iter().filter(is_value);
     let same = |read: &Value, opened: &Value| match file.document.format {
         // JSON has one kind of number, and stock tools took every one for a float until 3.13.

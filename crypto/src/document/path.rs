@@ -59,9 +59,26 @@ impl Paths {
 
     /// The additional data of a value here: the keys joined by `:` with one more at the end. The root's is `:`.
     pub fn associated_data(&self, id: PathId) -> String {
-        let mut text = self.components(id).join(":");
-        text.push(':');
+        let mut text = String::new();
+        self.write_associated_data(id, &mut text);
         text
+    }
+
+    /// As [`Paths::associated_data`], in the place of what `text` held.
+    pub(crate) fn write_associated_data(&self, id: PathId, text: &mut String) {
+        text.clear();
+        self.push_keys(id, text);
+        if id == ROOT {
+            text.push(':');
+        }
+    }
+
+    fn push_keys(&self, id: PathId, text: &mut String) {
+        if let Some((parent, key)) = self.split(id) {
+            self.push_keys(parent, text);
+            text.push_str(key);
+            text.push(':');
+        }
     }
 
     /// The address as people read it: `a.b`, and `.` for the root.

@@ -3,9 +3,11 @@
 //! The tree is only read. Writing replaces places in the text.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde_json::Value as Plain;
 
+use crate::document::{BLOCK_KEY, DEPTH_MAX};
 use crate::secret::SecretText;
 use crate::value::{Value, ValueType};
 
@@ -71,8 +73,8 @@ pub enum NodeKind {
     },
     /// A leaf.
     Scalar {
-        /// Its typed value.
-        value: Value,
+        /// Its typed value, which its leaf shares.
+        value: Arc<Value>,
         /// How it is written.
         style: Style,
     },
@@ -153,6 +155,23 @@ impl Tree {
         match &self.nodes[root].kind {
             NodeKind::Map { entries, .. } => entries.iter().find(|entry| entry.name == name),
             _ => None,
+        }
+    }
+
+    /// Adds the values below a root to `values` in the order of leaves, without the `sops` block; whether all are there,
+    /// which only a walk can tell when there are aliases or too many levels.
+    pub(crate) fn values(&self, id: NodeId, depth: usize, values: &mut Vec<Arc<Value>>) -> bool {
+        match &self.nodes[id].kind {
+            _ if depth > DEPTH_MAX => false,
+            NodeKind::Alias { .. } => false,
+            NodeKind::List { items, .. } => items.iter().all(|item| self.values(*item, depth + 1, values)),
+            NodeKind::Map { entries, .. } => entries.iter().all(|entry| {
+                (depth == 0 && entry.name == BLOCK_KEY) || self.values(entry.value, depth + 1, values)
+            }),
+            NodeKind::Scalar { value, .. } => {
+                values.push(Arc::clone(value));
+                true
+            }
         }
     }
 

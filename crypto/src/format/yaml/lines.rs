@@ -160,7 +160,7 @@ impl Reader<'_> {
     fn absent(&mut self) -> Option<()> {
         if let Some(Open { content: Content::Map(_, Some(key)), .. }) = self.open.last() {
             let after_colon = key.place.end + 1;
-            let kind = NodeKind::Scalar { value: Value::Null, style: Style::Plain { flow: false } };
+            let kind = NodeKind::Scalar { value: Value::Null.into(), style: Style::Plain { flow: false } };
             self.node(kind, after_colon..after_colon)?;
         }
         Some(())
@@ -227,12 +227,12 @@ impl Reader<'_> {
                     b'"' => Style::Double { flow: false },
                     _ => Style::Single { flow: false },
                 };
-                (NodeKind::Scalar { value: text_of(text), style }, length)
+                (NodeKind::Scalar { value: text_of(text).into(), style }, length)
             }
             _ => {
                 let text = shape::plain(rest)?;
                 let value = scalar::resolve(text, None, true).ok()?;
-                (NodeKind::Scalar { value, style: Style::Plain { flow: false } }, text.len())
+                (NodeKind::Scalar { value: value.into(), style: Style::Plain { flow: false } }, text.len())
             }
         };
         self.node(kind, at..at + length)?;
@@ -266,7 +266,7 @@ impl Reader<'_> {
             text.push('\n');
         }
         let style = Style::Literal(Block { header, indent: lines.indent });
-        let kind = NodeKind::Scalar { value: text_of(text.into()), style };
+        let kind = NodeKind::Scalar { value: text_of(text.into()).into(), style };
         // Until all is read the block reaches, as for the parser, into the indentation of what follows: so far do the
         // collections that end with it.
         let reach = shape::skip_spaces(self.text, lines.next, shape::line_end(self.text, lines.next));

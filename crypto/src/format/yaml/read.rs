@@ -227,7 +227,7 @@ impl Builder<'_> {
             ScalarStyle::SingleQuoted => Style::Single { flow },
         };
         let is_block = matches!(style, Style::Folded(_) | Style::Literal(_));
-        let node = self.node(NodeKind::Scalar { value, style }, anchor, tag, span)?;
+        let node = self.node(NodeKind::Scalar { value: value.into(), style }, anchor, tag, span)?;
         let blanks = self.text[place.end..].bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let colon = place.end + blanks;
         if absent && self.text[colon..].starts_with(':') {
@@ -263,7 +263,7 @@ impl Builder<'_> {
         }
         if anchor != 0 {
             let style = Style::Plain { flow: false };
-            self.unattached(NodeKind::Scalar { value: value.clone(), style }, anchor, None, span);
+            self.unattached(NodeKind::Scalar { value: value.clone().into(), style }, anchor, None, span);
         }
         let Some(open) = self.open.last_mut() else { return Ok(()) };
         open.key = Some((text.to_owned(), place.clone()));

@@ -196,7 +196,7 @@ mod tests {
                 let spelled = scalar(&Value::text(&text), quoted, flow);
                 let document = format!("k: {spelled}\n");
                 let read = crate::document::Document::read(&document, crate::format::Format::Yaml).unwrap();
-                proptest::prop_assert_eq!(&read.leaves[0].value, &Value::text(&text), "{}", spelled);
+                proptest::prop_assert_eq!(&*read.leaves[0].value, &Value::text(&text), "{}", spelled);
             }
         }
     }
