@@ -8,7 +8,7 @@
 //! nonce from anyone, except the MAC's, half of which is a mark and half fresh ([`crate::mac`]). An unchanged
 //! value is never encrypted anew: its whole text is kept.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, PoisonError};
 
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::aead::array::typenum::{U12, U32};
@@ -31,7 +31,7 @@ pub struct ValueCipher {
     written: Written,
     accepted: Accepted,
     /// Random bytes not given out yet: a call to the operating system for each value would cost more than its cipher.
-    random: RefCell<Vec<u8>>,
+    random: Mutex<Vec<u8>>,
 }
 
 impl ValueCipher {
@@ -41,16 +41,23 @@ impl ValueCipher {
         Self {
             written: Written::from(cipher.clone()),
             accepted: Accepted::from(cipher),
-            random: RefCell::default(),
+            random: Mutex::default(),
         }
+    }
+
+    /// The same key with random bytes of its own, for another thread.
+    pub(crate) fn another(&self) -> Self {
+        Self { written: self.written.clone(), accepted: self.accepted.clone(), random: Mutex::default() }
     }
 
     /// 32 random bytes from the operating system, which are never given out again.
     pub(crate) fn fresh_nonce(&self) -> [u8; NONCE_BYTES] {
-        let mut random = self.random.borrow_mut();
+        // No panic below leaves the bytes in another state than before, so a poisoned lock means nothing.
+        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         if random.is_empty() {
-            random.resize(POOL_BYTES, 0);
-            getrandom::fill(&mut random).expect("the operating system provides randomness");
+            let mut fresh = vec![0; POOL_BYTES];
+            getrandom::fill(&mut fresh).expect("the operating system provides randomness");
+            *random = fresh;
         }
         let rest = random.len() - NONCE_BYTES;
         let mut nonce = [0; NONCE_BYTES];

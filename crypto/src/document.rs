@@ -164,7 +164,7 @@ impl Document {
     pub fn text_at(&self, keys: &[&str]) -> Option<&str> {
         self.leaves
             .iter()
-            .find(|leaf| leaf.document == 0 && !leaf.is_comment() && self.paths.components(leaf.path) == keys)
+            .find(|leaf| leaf.document == 0 && self.paths.is(leaf.path, keys) && !leaf.is_comment())
             .and_then(|leaf| leaf.value.as_text())
     }
 }

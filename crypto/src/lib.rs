@@ -48,6 +48,7 @@ pub mod format;
 pub mod mac;
 pub mod metadata;
 pub mod object;
+mod parallel;
 pub mod recipient;
 pub mod rotate;
 pub mod seal;

@@ -44,6 +44,17 @@ impl Paths {
         keys
     }
 
+    /// Whether the keys from the root are these.
+    pub(crate) fn is(&self, mut id: PathId, keys: &[&str]) -> bool {
+        for expected in keys.iter().rev() {
+            match self.split(id) {
+                Some((parent, key)) if key == *expected => id = parent,
+                _ => return false,
+            }
+        }
+        id == ROOT
+    }
+
     /// The last key and the address it stands under; nothing for the root.
     pub fn split(&self, id: PathId) -> Option<(PathId, &str)> {
         (id != ROOT).then(|| {
@@ -106,5 +117,7 @@ mod tests {
         assert_eq!(paths.associated_data(ROOT), ":");
         assert_eq!(paths.associated_data(b), "a:b:");
         assert_eq!(paths.shown(b), "a.b");
+        assert!(paths.is(b, &["a", "b"]) && paths.is(ROOT, &[]));
+        assert!(!paths.is(b, &["b"]) && !paths.is(b, &["x", "a", "b"]) && !paths.is(a, &["a", "b"]));
     }
 }
