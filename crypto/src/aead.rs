@@ -8,15 +8,15 @@
 //! nonce from anyone, except the MAC's, half of which is a mark and half fresh ([`crate::mac`]). An unchanged
 //! value is never encrypted anew: its whole text is kept.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, PoisonError};
 
+use aes_gcm::aead::AeadInOut;
 use aes_gcm::aead::array::typenum::{U12, U32};
-use aes_gcm::aead::{AeadInOut, Nonce};
 use aes_gcm::aes::Aes256;
 use aes_gcm::{AesGcm, KeyInit, Tag};
 
 use crate::secret::SecretBytes;
-use crate::value::{Sealed, Value, ValueType};
+use crate::value::{Nonce, Sealed, Value, ValueType};
 
 type Written = AesGcm<Aes256, U32>;
 type Accepted = AesGcm<Aes256, U12>;
@@ -31,7 +31,7 @@ pub struct ValueCipher {
     written: Written,
     accepted: Accepted,
     /// Random bytes not given out yet: a call to the operating system for each value would cost more than its cipher.
-    random: RefCell<Vec<u8>>,
+    random: Mutex<Vec<u8>>,
 }
 
 impl ValueCipher {
@@ -41,16 +41,23 @@ impl ValueCipher {
         Self {
             written: Written::from(cipher.clone()),
             accepted: Accepted::from(cipher),
-            random: RefCell::default(),
+            random: Mutex::default(),
         }
+    }
+
+    /// The same key with random bytes of its own, for another thread.
+    pub(crate) fn another(&self) -> Self {
+        Self { written: self.written.clone(), accepted: self.accepted.clone(), random: Mutex::default() }
     }
 
     /// 32 random bytes from the operating system, which are never given out again.
     pub(crate) fn fresh_nonce(&self) -> [u8; NONCE_BYTES] {
-        let mut random = self.random.borrow_mut();
+        // No panic below leaves the bytes in another state than before, so a poisoned lock means nothing.
+        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         if random.is_empty() {
-            random.resize(POOL_BYTES, 0);
-            getrandom::fill(&mut random).expect("the operating system provides randomness");
+            let mut fresh = vec![0; POOL_BYTES];
+            getrandom::fill(&mut fresh).expect("the operating system provides randomness");
+            *random = fresh;
         }
         let rest = random.len() - NONCE_BYTES;
         let mut nonce = [0; NONCE_BYTES];
@@ -78,26 +85,20 @@ impl ValueCipher {
             .written
             .encrypt_inout_detached(&nonce.into(), associated_data, data.as_mut_slice().into())
             .expect("GCM takes plaintexts up to 64 GiB, and documents are limited far below");
-        Sealed { data, nonce: nonce.to_vec(), tag: tag.into(), kind }
+        Sealed { data, nonce: Nonce::Long(nonce), tag: tag.into(), kind }
     }
 
     /// Decrypts, or gives nothing when the tag does not match the ciphertext and `associated_data`.
     pub fn open(&self, sealed: &Sealed, associated_data: &[u8]) -> Option<SecretBytes> {
         let mut data = sealed.data.clone();
+        let buffer = data.as_mut_slice().into();
         let tag = Tag::from(sealed.tag);
-        let opened = match sealed.nonce.len() {
-            NONCE_BYTES => {
-                let nonce = Nonce::<Written>::try_from(sealed.nonce.as_slice()).ok()?;
-                self.written.decrypt_inout_detached(&nonce, associated_data, data.as_mut_slice().into(), &tag)
+        let opened = match sealed.nonce {
+            Nonce::Long(nonce) => {
+                self.written.decrypt_inout_detached(&nonce.into(), associated_data, buffer, &tag)
             }
-            _ => {
-                let nonce = Nonce::<Accepted>::try_from(sealed.nonce.as_slice()).ok()?;
-                self.accepted.decrypt_inout_detached(
-                    &nonce,
-                    associated_data,
-                    data.as_mut_slice().into(),
-                    &tag,
-                )
+            Nonce::Short(nonce) => {
+                self.accepted.decrypt_inout_detached(&nonce.into(), associated_data, buffer, &tag)
             }
         };
         opened.ok().map(|()| SecretBytes::new(data))
@@ -119,7 +120,10 @@ mod tests {
             let mut broken = sealed.clone();
             match field {
                 "data" => broken.data[0] ^= 1,
-                "nonce" => broken.nonce[0] ^= 1,
+                "nonce" => {
+                    let Nonce::Long(nonce) = &mut broken.nonce else { panic!("written nonces are long") };
+                    nonce[0] ^= 1;
+                }
                 _ => broken.tag[0] ^= 1,
             }
             assert!(cipher.open(&broken, b"a:b:").is_none(), "{field}");
@@ -141,7 +145,7 @@ mod tests {
             .accepted
             .encrypt_inout_detached(&[2; 12].into(), b"k:", data.as_mut_slice().into())
             .unwrap();
-        let sealed = Sealed { data, nonce: vec![2; 12], tag: tag.into(), kind: ValueType::Str };
+        let sealed = Sealed { data, nonce: Nonce::Short([2; 12]), tag: tag.into(), kind: ValueType::Str };
         assert_eq!(cipher.open(&sealed, b"k:").unwrap().expose_secret(), b"secret");
     }
 }

@@ -79,7 +79,7 @@ pub fn convert(
 ) -> Result<SecretBytes, ConvertError> {
     let text = from.document_text(content.expose_bytes())?;
     let document = Document::read(text.expose_secret(), from)?;
-    let values: Vec<Value> = document.leaves.iter().map(|leaf| leaf.value.clone()).collect();
+    let values: Vec<Value> = document.leaves.iter().map(|leaf| Value::clone(&leaf.value)).collect();
     let conversion = Conversion { document: &document, values: &values, to, layout };
     let converted = conversion.whole()?;
     conversion.reads_back(converted.expose_secret())?;
@@ -211,7 +211,7 @@ impl<'a> Conversion<'a> {
         let text = self.to.document_text(converted)?;
         let read = Document::read(text.expose_secret(), self.to)?;
         let is_value = |value: &&Value| value.kind() != Some(ValueType::Comment);
-        let mut found = read.leaves.iter().map(|leaf| &leaf.value).filter(is_value);
+        let mut found = read.leaves.iter().map(|leaf| &*leaf.value).filter(is_value);
         for (leaf, value) in self.document.leaves.iter().zip(self.values) {
             if !is_value(&value) {
                 continue;

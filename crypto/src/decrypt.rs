@@ -4,19 +4,22 @@
 
 use crate::aead::ValueCipher;
 use crate::data_key::{self, DecryptionOrder};
-use crate::document::path::PathId;
 use crate::document::{BLOCK_KEY, Document};
 use crate::error::{DecryptError, NoKeyError, ParseError};
 use crate::format::Format;
 use crate::mac::{self, MacHasher};
 use crate::metadata::Metadata;
 use crate::object;
+use crate::parallel;
 use crate::recipient::Identity;
 use crate::seal::{Bind, Claims, Profile, Source, Verdict, digest};
 use crate::secret::{DataKey, SecretBytes, SecretText};
-use crate::value::{Form, Sealed, Value, ValueType};
+use crate::value::{Value, ValueType};
 
 mod restore;
+mod values;
+
+use values::{Opened, Opening};
 
 /// A sealed text, taken apart without any key.
 #[derive(Debug)]
@@ -156,9 +159,15 @@ impl SealedFile {
     ) -> Result<(Opened, Option<Claims>, Verdict), DecryptError> {
         let cipher = ValueCipher::new(key.expose_secret());
         let was_sealed = self.is_marked(key) || self.metadata.seal.is_some();
-        let opened = Opening { file: self, cipher: &cipher, was_sealed }.all()?;
         let profile = object::profile(&self.document);
-        let (claims, verdict) = self.check_seal(key, options, profile)?;
+        let (opened, seal) = parallel::both(
+            self.document.leaves.len(),
+            || Opening { file: self, cipher: &cipher, was_sealed }.all(),
+            || self.check_seal(key, options, profile),
+        );
+        // Whatever the seal says, what the values say comes first.
+        let opened = opened?;
+        let (claims, verdict) = seal?;
         let by_seal = profile == Profile::Object && claims.is_some();
         if profile == Profile::Object && claims.is_none() && !options.accept_removed_seal {
             return Err(DecryptError::BadSeal("an object must have one, and this has none".to_owned()));
@@ -263,148 +272,5 @@ impl OpenFile {
 
     pub(crate) fn source(&self) -> Source {
         self.claims.as_ref().map(|claims| claims.source.clone()).unwrap_or_default()
-    }
-}
-
-/// All leaves of a file, opened.
-struct Opened {
-    values: Vec<Value>,
-    /// Whether the leaf was sealed.
-    sealed: Vec<bool>,
-    warnings: Vec<String>,
-}
-
-struct Opening<'a> {
-    file: &'a SealedFile,
-    cipher: &'a ValueCipher,
-    was_sealed: bool,
-}
-
-impl Opening<'_> {
-    fn all(&self) -> Result<Opened, DecryptError> {
-        let document = &self.file.document;
-        let mut opened = Opened { values: Vec::new(), sealed: Vec::new(), warnings: Vec::new() };
-        let additional: Vec<String> =
-            document.paths.ids().map(|id| document.paths.associated_data(id)).collect();
-        for (index, leaf) in document.leaves.iter().enumerate() {
-            let additional_data = &additional[leaf.path.index()];
-            let value = match digest::stored(document, index) {
-                None => None,
-                Some(text) if leaf.is_comment() => {
-                    self.comment(index, text, &additional, &mut opened.warnings)?
-                }
-                Some(text) => Some(self.value(index, text, additional_data, &mut opened.warnings)?),
-            };
-            opened.sealed.push(value.is_some());
-            opened.values.push(value.unwrap_or_else(|| leaf.value.clone()));
-        }
-        self.check_selection(&mut opened)?;
-        Ok(opened)
-    }
-
-    fn value(
-        &self,
-        index: usize,
-        text: &str,
-        additional_data: &str,
-        warnings: &mut Vec<String>,
-    ) -> Result<Value, DecryptError> {
-        let refuse = |reason| self.refuse(index, reason);
-        let sealed = match Sealed::parse(text, Form::Strict) {
-            Ok(sealed) => sealed,
-            Err(_) if !self.was_sealed => {
-                let sealed = Sealed::parse(text, Form::Lax).map_err(refuse)?;
-                warnings.push(format!("`{}` is sealed in a loose form: rewrite the file", self.path(index)));
-                sealed
-            }
-            Err(reason) => return Err(refuse(reason)),
-        };
-        let bytes = self.cipher.open(&sealed, additional_data.as_bytes());
-        let bytes =
-            bytes.ok_or_else(|| refuse("it does not open here: it was moved, exchanged or damaged"))?;
-        Value::from_opened(sealed.kind, bytes).map_err(refuse)
-    }
-
-    /// A comment that does not open at its own place is tried further out, and in the collection that follows, since
-    /// other writers place some elsewhere; one that never does is kept as it is, with a warning, unless a seal should
-    /// have kept it from that.
-    fn comment(
-        &self,
-        index: usize,
-        text: &str,
-        additional: &[String],
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<Value>, DecryptError> {
-        let Ok(sealed) = Sealed::parse(text, Form::Lax) else { return Ok(None) };
-        let document = &self.file.document;
-        let outwards = |path| {
-            std::iter::successors(Some(path), |path| document.paths.split(*path).map(|(parent, _)| parent))
-        };
-        let next = document.leaves[index..].iter().find(|leaf| !leaf.is_comment());
-        let tried = outwards(document.leaves[index].path)
-            .chain(next.into_iter().flat_map(|leaf| outwards(leaf.path)));
-        let open = |path: PathId| self.cipher.open(&sealed, additional[path.index()].as_bytes());
-        if let Some(bytes) = tried.into_iter().find_map(open) {
-            return Ok(Some(Value::Typed(ValueType::Comment, bytes)));
-        }
-        if self.was_sealed {
-            return Err(
-                self.refuse(index, "the comment does not open here: it was moved, exchanged or damaged")
-            );
-        }
-        warnings.push(format!("a comment in `{}` does not open and stays as it is", self.path(index)));
-        Ok(None)
-    }
-
-    /// A value that should be sealed must be, and one that should not must not: else a changed selector or a moved
-    /// value would turn ciphertext into a password.
-    fn check_selection(&self, opened: &mut Opened) -> Result<(), DecryptError> {
-        let document = &self.file.document;
-        let comments = |index: usize| {
-            let value = &opened.values[index];
-            let is_comment = document.leaves[index].is_comment() || value.kind() == Some(ValueType::Comment);
-            is_comment.then(|| value.as_text().unwrap_or_default().to_owned())
-        };
-        let selected = self.file.metadata.selector.select(document, &comments);
-        let mut clear_comments = 0;
-        for (index, selected) in selected.into_iter().enumerate() {
-            let leaf = &document.leaves[index];
-            let is_comment = leaf.is_comment() || opened.values[index].kind() == Some(ValueType::Comment);
-            match (selected, opened.sealed[index]) {
-                (true, false) if is_comment => clear_comments += usize::from(!leaf.value.bytes().is_empty()),
-                (true, false) if leaf.value.is_sealable() => {
-                    return Err(self.refuse(
-                        index,
-                        "it should be sealed and is not: it was added or replaced in the clear",
-                    ));
-                }
-                (false, true) if !is_comment => {
-                    return Err(self.refuse(
-                        index,
-                        "it is sealed and should not be: the selector or its place was changed",
-                    ));
-                }
-                _ => {}
-            }
-        }
-        if clear_comments > 0 && !self.was_sealed {
-            opened.warnings.push(format!(
-                "{clear_comments} comments are in the clear and may have been added by anyone"
-            ));
-        }
-        Ok(())
-    }
-
-    fn refuse(&self, index: usize, reason: &'static str) -> DecryptError {
-        let leaf = &self.file.document.leaves[index];
-        DecryptError::Value {
-            path: self.path(index),
-            line: self.file.document.line(&self.file.text, leaf),
-            reason,
-        }
-    }
-
-    fn path(&self, index: usize) -> String {
-        self.file.document.paths.shown(self.file.document.leaves[index].path)
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::document::path::{PathId, Paths, ROOT};
 use crate::document::tree::{Comment, NodeId, NodeKind, Style, Tree};
@@ -53,7 +54,7 @@ pub struct Leaf {
     /// Its address; a comment has its container's.
     pub path: PathId,
     /// Its typed value as it stands in this text.
-    pub value: Value,
+    pub value: Arc<Value>,
     /// Where it stands; nothing when it is reached through an alias.
     pub site: Option<Site>,
     /// Its node; nothing for a comment.
@@ -123,10 +124,7 @@ impl Document {
     /// # Errors
     /// [`ParseError`] with the place, when the text is not acceptable or exceeds a limit.
     pub fn read(text: &str, format: Format) -> Result<Self, ParseError> {
-        if text.len() > DOCUMENT_BYTES_MAX {
-            return Err(ParseError::at(text, 0, "the document is larger than 256 MiB"));
-        }
-        let tree = format.syntax().read(text)?;
+        let tree = read_tree(text, format)?;
         Self::of_tree(text, format, tree)
     }
 
@@ -166,9 +164,31 @@ impl Document {
     pub fn text_at(&self, keys: &[&str]) -> Option<&str> {
         self.leaves
             .iter()
-            .find(|leaf| leaf.document == 0 && !leaf.is_comment() && self.paths.components(leaf.path) == keys)
+            .find(|leaf| leaf.document == 0 && self.paths.is(leaf.path, keys) && !leaf.is_comment())
             .and_then(|leaf| leaf.value.as_text())
     }
+}
+
+fn read_tree(text: &str, format: Format) -> Result<Tree, ParseError> {
+    if text.len() > DOCUMENT_BYTES_MAX {
+        return Err(ParseError::at(text, 0, "the document is larger than 256 MiB"));
+    }
+    format.syntax().read(text)
+}
+
+/// The values of the document's leaves, for a caller who needs to know nothing else of it. Comments may be left out.
+///
+/// # Errors
+/// As [`Document::read`].
+pub(crate) fn values(text: &str, format: Format) -> Result<Vec<Arc<Value>>, ParseError> {
+    let tree = read_tree(text, format)?;
+    let mut values = Vec::new();
+    let mut roots = tree.documents.iter().filter_map(|part| part.root);
+    if roots.all(|root| tree.values(root, 0, &mut values)) && values.len() <= LEAVES_MAX {
+        return Ok(values);
+    }
+    let leaves = Document::of_tree(text, format, tree)?.leaves;
+    Ok(leaves.into_iter().map(|leaf| leaf.value).collect())
 }
 
 /// A comment's neighbours: the container, and the entry of it that it comes before.
@@ -294,7 +314,7 @@ impl Walk<'_> {
                 core_tag: None,
                 style: Style::Comment,
             };
-            self.leaf(path, Value::comment(comment.text.expose_secret()), Some(site), None)?;
+            self.leaf(path, Value::comment(comment.text.expose_secret()).into(), Some(site), None)?;
         }
         Ok(())
     }
@@ -302,7 +322,7 @@ impl Walk<'_> {
     fn leaf(
         &mut self,
         path: PathId,
-        value: Value,
+        value: Arc<Value>,
         site: Option<Site>,
         node: Option<NodeId>,
     ) -> Result<(), ParseError> {

@@ -63,7 +63,7 @@ pub(crate) fn rewrite(
 fn kept_texts(open: &OpenFile, document: &Document) -> HashMap<usize, String> {
     let before = &open.sealed.document;
     let old = addressed(before, |index| &open.values[index]);
-    let new = addressed(document, |index| &document.leaves[index].value);
+    let new = addressed(document, |index| &*document.leaves[index].value);
     let same = |(old, new): &(&Addressed<'_>, &Addressed<'_>)| old == new;
     let first = old.iter().zip(&new).take_while(same).count();
     let last = old[first..].iter().rev().zip(new[first..].iter().rev()).take_while(same).count();

@@ -20,7 +20,7 @@ use crate::seal::{Bind, Claims, Profile, Source, digest};
 use crate::secret::{DataKey, Plaintext, SecretText};
 use crate::selector::Selector;
 use crate::value::{Sealed, Value};
-use crate::{acceptance, timestamp};
+use crate::{acceptance, parallel, timestamp};
 
 /// What to seal, for whom, and how.
 pub struct EncryptOptions<'a> {
@@ -74,6 +74,9 @@ pub fn encrypt(
     work.write(&|_| None, &options.write)
 }
 
+/// The text that a leaf keeps, when it does.
+type Kept<'a> = &'a (dyn Fn(usize) -> Option<String> + Sync);
+
 /// Places and what is put there.
 type Replacements = Vec<(Range<usize>, String)>;
 
@@ -89,11 +92,7 @@ pub(crate) struct Sealing<'a> {
 
 impl Sealing<'_> {
     /// Seals what the selector says; a leaf that `kept` has a text for keeps that whole text.
-    pub(crate) fn write(
-        self,
-        kept: &dyn Fn(usize) -> Option<String>,
-        options: &WriteOptions,
-    ) -> Result<String, EncryptError> {
+    pub(crate) fn write(self, kept: Kept<'_>, options: &WriteOptions) -> Result<String, EncryptError> {
         let text = self.plain.expose_secret();
         if (0..self.document.tree.documents.len())
             .any(|part| self.document.tree.root_entry(part, BLOCK_KEY).is_some())
@@ -127,7 +126,7 @@ impl Sealing<'_> {
     fn sealed_leaves(
         &self,
         cipher: &ValueCipher,
-        kept: &dyn Fn(usize) -> Option<String>,
+        kept: Kept<'_>,
         options: &WriteOptions,
     ) -> Result<Vec<Option<String>>, EncryptError> {
         let document = self.document;
@@ -148,17 +147,24 @@ impl Sealing<'_> {
                 leaves,
             });
         }
-        let additional: Vec<String> =
-            document.paths.ids().map(|id| document.paths.associated_data(id)).collect();
-        let seal = |(index, selected): (usize, bool)| {
-            let leaf = &document.leaves[index];
-            if !selected || !leaf.value.is_sealable() {
-                return self.clear(index).map(|()| None);
-            }
-            let fresh = || cipher.seal(&leaf.value, additional[leaf.path.index()].as_bytes()).to_string();
-            Ok(Some(kept(index).unwrap_or_else(fresh)))
-        };
-        selected.into_iter().enumerate().map(seal).collect()
+        let parts = parallel::by_parts(selected.len(), |part| {
+            let cipher = cipher.another();
+            let mut additional = String::new();
+            let seal = |index: usize| {
+                let leaf = &document.leaves[index];
+                if !selected[index] || !leaf.value.is_sealable() {
+                    return self.clear(index).map(|()| None);
+                }
+                let fresh = || {
+                    document.paths.write_associated_data(leaf.path, &mut additional);
+                    cipher.seal(&leaf.value, additional.as_bytes()).to_string()
+                };
+                Ok(Some(kept(index).unwrap_or_else(fresh)))
+            };
+            part.map(seal).collect::<Result<Vec<_>, EncryptError>>()
+        });
+        let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(parts.into_iter().flatten().collect())
     }
 
     fn clear(&self, index: usize) -> Result<(), EncryptError> {
@@ -179,15 +185,24 @@ impl Sealing<'_> {
         let mut source = Source::default();
         let one_line = object::profile(self.document) == Profile::Object;
         let mut replacements = self.expanded_aliases(sealed, &mut source)?;
-        for (index, leaf) in self.document.leaves.iter().enumerate() {
-            let (Some(site), Some(enc)) = (&leaf.site, &sealed[index]) else { continue };
-            let default = syntax.opened(text, site, &leaf.value);
-            let author = &text[default.place];
-            if default.text != author {
-                source.leaves.push((index, delta(&default.text, author)));
+        let parts = parallel::by_parts(self.document.leaves.len(), |part| {
+            let (mut replacements, mut spellings) = (Vec::with_capacity(part.len()), Vec::new());
+            for index in part {
+                let leaf = &self.document.leaves[index];
+                let (Some(site), Some(enc)) = (&leaf.site, &sealed[index]) else { continue };
+                let default = syntax.opened(text, site, &leaf.value);
+                let author = &text[default.place];
+                if default.text != author {
+                    spellings.push((index, delta(&default.text, author)));
+                }
+                let sealed = syntax.sealed(text, site, enc, one_line);
+                replacements.push((sealed.place, sealed.text));
             }
-            let sealed = syntax.sealed(text, site, enc, one_line);
-            replacements.push((sealed.place, sealed.text));
+            (replacements, spellings)
+        });
+        for (part, spellings) in parts {
+            replacements.extend(part);
+            source.leaves.extend(spellings);
         }
         Ok((replacements, source))
     }
@@ -231,7 +246,7 @@ impl Sealing<'_> {
             let mut copied = || match next.next() {
                 Some(index) => match &sealed[index] {
                     Some(enc) => Copied::Sealed(enc.clone()),
-                    None => Copied::Clear(document.leaves[index].value.clone()),
+                    None => Copied::Clear(Value::clone(&document.leaves[index].value)),
                 },
                 None => Copied::Clear(Value::Null),
             };
@@ -282,7 +297,7 @@ impl Sealing<'_> {
         let unverified = |reason: String| EncryptError::Unverified(reason);
         let file = SealedFile::read(&written, self.document.format)
             .map_err(|error| unverified(error.to_string()))?;
-        let values: Vec<&Value> = self.document.leaves.iter().map(|leaf| &leaf.value).collect();
+        let values: Vec<&Value> = self.document.leaves.iter().map(|leaf| &*leaf.value).collect();
         file.reopens_to(self.key, &values, self.plain).map_err(unverified)?;
         Ok(written)
     }

@@ -14,7 +14,7 @@ use crate::recipient::age::AgeRecipient;
 use crate::recipient::{RecipientId, WrappedKey};
 use crate::seal::Profile;
 use crate::seal::digest::stored;
-use crate::value::{Form, Sealed, ValueType};
+use crate::value::{Form, Nonce, Sealed, ValueType};
 
 /// How far ahead of the clock a file may say it was written.
 const AHEAD_SECONDS_MAX: i64 = 300;
@@ -292,7 +292,7 @@ impl Inspecting<'_> {
     /// Two different texts under one nonce give away their difference, and the key that authenticates all values.
     fn nonces(&mut self) {
         let document = &self.file.document;
-        let mut seen: HashMap<Vec<u8>, (Vec<u8>, usize)> = HashMap::new();
+        let mut seen: HashMap<Nonce, (Vec<u8>, usize)> = HashMap::new();
         for index in 0..document.leaves.len() {
             let parsed = stored(document, index).map(|text| Sealed::parse(text, Form::Lax));
             let Some(Ok(sealed)) = parsed else { continue };

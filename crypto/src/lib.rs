@@ -50,6 +50,7 @@ pub mod inspect;
 pub mod mac;
 pub mod metadata;
 pub mod object;
+mod parallel;
 pub mod recipient;
 pub mod rotate;
 pub mod seal;

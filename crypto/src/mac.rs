@@ -13,9 +13,9 @@ use hmac::{Hmac, KeyInit, Mac as _};
 use sha2::{Digest, Sha256, Sha512};
 use zeroize::Zeroizing;
 
-use crate::aead::{NONCE_BYTES, ValueCipher};
+use crate::aead::ValueCipher;
 use crate::secret::{DataKey, SecretBytes};
-use crate::value::{Form, Sealed, ValueType};
+use crate::value::{Form, Nonce, Sealed, ValueType};
 
 const MARK_INFO: &[u8] = b"lacre.dev/mark/1";
 const RANDOM_BYTES: usize = 16;
@@ -72,10 +72,8 @@ pub fn open(cipher: &ValueCipher, mac: &str, last_modified: &str) -> Option<Secr
 /// Whether the `mac` field was written together with a seal.
 pub fn is_marked(key: &DataKey, mac: &str, last_modified: &str) -> bool {
     let Ok(sealed) = Sealed::parse(mac, Form::Lax) else { return false };
-    if sealed.nonce.len() != NONCE_BYTES {
-        return false;
-    }
-    let (random, mark) = sealed.nonce.split_at(RANDOM_BYTES);
+    let Nonce::Long(nonce) = sealed.nonce else { return false };
+    let (random, mark) = nonce.split_at(RANDOM_BYTES);
     mark == mark_of(key, random, last_modified)
 }
 

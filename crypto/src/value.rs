@@ -5,6 +5,7 @@
 //! ([`crate::seal`]), because a second plaintext for the same value makes other tools reuse a nonce.
 
 use base64::Engine;
+use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::secret::SecretBytes;
@@ -144,13 +145,31 @@ pub fn float_text(float: f64) -> String {
     float.to_string()
 }
 
+/// The nonce of a sealed value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Nonce {
+    /// 32 bytes, as everyone writes it.
+    Long([u8; 32]),
+    /// 12 bytes, as some have.
+    Short([u8; 12]),
+}
+
+impl AsRef<[u8]> for Nonce {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Long(bytes) => bytes,
+            Self::Short(bytes) => bytes,
+        }
+    }
+}
+
 /// A sealed value taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sealed {
     /// Ciphertext without its tag.
     pub data: Vec<u8>,
-    /// Nonce: 32 bytes as everyone writes it, 12 as some have.
-    pub nonce: Vec<u8>,
+    /// Nonce.
+    pub nonce: Nonce,
     /// Authentication tag.
     pub tag: [u8; 16],
     /// Type of the plaintext.
@@ -165,6 +184,9 @@ pub enum Form {
     /// As every writer writes it.
     Strict,
 }
+
+/// Most bytes of a nonce or tag, and what decoding them asks for beyond.
+const SHORT_BYTES_MAX: usize = 36;
 
 const PREFIX: &str = "ENC[AES256_GCM,data:";
 
@@ -192,17 +214,15 @@ impl Sealed {
         else {
             return Err("the sealed value does not have its four fields");
         };
-        let sealed = Self {
-            data: decode(data, form)?,
-            nonce: decode(nonce, form)?,
-            tag: decode(tag, form)?.try_into().map_err(|_| "the tag is not 16 bytes long")?,
-            kind: ValueType::from_word(kind).ok_or("the sealed value has an unknown type")?,
-        };
-        match (sealed.data.is_empty(), sealed.nonce.len()) {
-            (true, _) => Err("the sealed value has no data"),
-            (_, 12 | 32) => Ok(sealed),
-            _ => Err("the nonce is neither 12 nor 32 bytes long"),
+        let data = decode(data, form)?;
+        let nonce = parse_nonce(nonce, form)?;
+        let tag =
+            decode_short(tag, form, |tag| tag.try_into().ok())?.ok_or("the tag is not 16 bytes long")?;
+        let kind = ValueType::from_word(kind).ok_or("the sealed value has an unknown type")?;
+        if data.is_empty() {
+            return Err("the sealed value has no data");
         }
+        Ok(Self { data, nonce, tag, kind })
     }
 }
 
@@ -211,11 +231,33 @@ impl std::fmt::Display for Sealed {
         write!(
             formatter,
             "{PREFIX}{},iv:{},tag:{},type:{}]",
-            STANDARD.encode(&self.data),
-            STANDARD.encode(&self.nonce),
-            STANDARD.encode(self.tag),
+            Base64Display::new(&self.data, &STANDARD),
+            Base64Display::new(self.nonce.as_ref(), &STANDARD),
+            Base64Display::new(&self.tag, &STANDARD),
             self.kind.word()
         )
+    }
+}
+
+fn parse_nonce(text: &str, form: Form) -> Result<Nonce, &'static str> {
+    let nonce = decode_short(text, form, |nonce| match nonce.len() {
+        12 => nonce.try_into().ok().map(Nonce::Short),
+        _ => nonce.try_into().ok().map(Nonce::Long),
+    })?;
+    nonce.ok_or("the nonce is neither 12 nor 32 bytes long")
+}
+
+/// What `take` makes of a field of at most 32 bytes; it is given more when there is more.
+fn decode_short<T>(
+    text: &str,
+    form: Form,
+    take: impl Fn(&[u8]) -> Option<T>,
+) -> Result<Option<T>, &'static str> {
+    let mut bytes = [0; SHORT_BYTES_MAX];
+    match STANDARD.decode_slice(text, &mut bytes) {
+        Ok(length) => Ok(take(&bytes[..length])),
+        // Too long, in a loose form, or no base64 at all.
+        Err(_) => decode(text, form).map(|bytes| take(&bytes)),
     }
 }
 
@@ -239,7 +281,7 @@ mod tests {
         let sealed = Sealed::parse(GOOD, Form::Strict).unwrap();
         assert_eq!(sealed.to_string(), GOOD);
         assert_eq!(
-            (sealed.data.as_slice(), sealed.nonce.len(), sealed.kind),
+            (sealed.data.as_slice(), sealed.nonce.as_ref().len(), sealed.kind),
             (&b"a"[..], 32, ValueType::Str)
         );
     }

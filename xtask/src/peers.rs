@@ -20,7 +20,7 @@ pub mod moto;
 pub mod sops;
 
 /// Every component, the cheap ones first.
-pub const ALL: [&Component; 11] = [
+pub const ALL: [&Component; 12] = [
     &gpg::COMPONENT,
     &age::COMPONENT,
     &age::V1_3,

@@ -140,7 +140,7 @@ impl<'a> Walk<'a> {
         let leaves = &document.leaves[index - count..index];
         for (number, (leaf, comment)) in leaves.iter().zip(comments).enumerate() {
             if let Piece::Comment { inline, .. } = comment {
-                let was_sealed = self.values[index - count + number] != leaf.value;
+                let was_sealed = self.values[index - count + number] != *leaf.value;
                 *inline = !was_sealed && stands_beside(leaf, &document.leaves[index]);
             }
         }

@@ -5,12 +5,16 @@ use std::ops::Range;
 
 use crate::decrypt::SealedFile;
 use crate::document::tree::{NodeId, NodeKind};
-use crate::document::{Document, Event, splice};
+use crate::document::{self, Document, Event, splice};
 use crate::error::DecryptError;
 use crate::format::{Edit, Format, apply, untyped};
+use crate::parallel;
 use crate::seal::Source;
 use crate::secret::SecretText;
 use crate::value::{Value, ValueType};
+
+/// Places and what is put there.
+type Replacements = Vec<(Range<usize>, String)>;
 
 /// Puts `values` into the places of `file`, spelled as `source` says where that still means the same, and cuts out
 /// the `sops` block.
@@ -41,26 +45,28 @@ pub(super) fn unchecked(file: &SealedFile, values: &[Value], source: Option<&Sou
     let syntax = document.format.syntax();
     let spellings: HashMap<usize, &Vec<Edit>> =
         source.iter().flat_map(|source| &source.leaves).map(|(leaf, edits)| (*leaf, edits)).collect();
-    let mut replacements: Vec<(Range<usize>, String)> = Vec::new();
     let aliases = source.map(|source| source.aliases.as_slice()).unwrap_or_default();
     let aliased: Vec<Aliased> =
         aliases.iter().filter_map(|(event, name)| aliased(document, *event, name)).collect();
     let emptied = emptied_lists(document, values);
-    for (index, leaf) in document.leaves.iter().enumerate() {
-        let Some(site) = &leaf.site else { continue };
+    let restored = |index: usize| {
+        let leaf = &document.leaves[index];
+        let site = leaf.site.as_ref()?;
         let covered = !leaf.is_comment() && aliased.iter().any(|aliased| aliased.leaves.contains(&index));
-        if covered || values[index] == leaf.value {
-            continue;
+        if covered || values[index] == *leaf.value {
+            return None;
         }
         if values[index].kind() == Some(ValueType::Comment) && !leaf.is_comment() {
             let is_last = leaf.node.is_some_and(|node| emptied.contains(&node));
-            replacements.push(list_comment(text, &site.outer, &values[index], is_last));
-            continue;
+            return Some(list_comment(text, &site.outer, &values[index], is_last));
         }
         let default = syntax.opened(text, site, &values[index]);
         let spelled = spellings.get(&index).and_then(|edits| apply(&default.text, edits));
-        replacements.push((default.place, spelled.unwrap_or(default.text)));
-    }
+        Some((default.place, spelled.unwrap_or(default.text)))
+    };
+    let parts =
+        parallel::by_parts(document.leaves.len(), |part| part.filter_map(restored).collect::<Replacements>());
+    let mut replacements: Replacements = parts.into_iter().flatten().collect();
     replacements.extend(aliased.into_iter().map(|aliased| (aliased.place, aliased.name)));
     let blocks = syntax.block_places(text, &document.tree);
     replacements.extend(blocks.into_iter().map(|place| (place, String::new())));
@@ -77,7 +83,7 @@ pub(super) fn unchecked(file: &SealedFile, values: &[Value], source: Option<&Sou
 }
 
 /// The replacements that are not inside another: a block scalar with its header takes the header's comment along.
-fn outermost(mut replacements: Vec<(Range<usize>, String)>) -> Vec<(Range<usize>, String)> {
+fn outermost(mut replacements: Replacements) -> Replacements {
     replacements.sort_by_key(|(place, _)| (place.start, std::cmp::Reverse(place.end)));
     let mut end = 0;
     replacements.retain(|(place, _)| {
@@ -148,9 +154,9 @@ fn list_comment(text: &str, place: &Range<usize>, value: &Value, is_last: bool) 
 
 /// Whether the restored text reads as the very values that were opened.
 fn reads_as(file: &SealedFile, restored: &SecretText, values: &[Value]) -> bool {
-    let Ok(document) = Document::read(restored.expose_secret(), file.document.format) else { return false };
+    let Ok(read) = document::values(restored.expose_secret(), file.document.format) else { return false };
     let is_value = |value: &&Value| value.kind() != Some(ValueType::Comment);
-    let mut read = document.leaves.iter().map(|leaf| &leaf.value).filter(is_value);
+    let mut read = read.iter().map(|value| &**value).filter(is_value);
     let mut opened = values.iter().filter(is_value);
     let same = |read: &Value, opened: &Value| match file.document.format {
         // JSON has one kind of number, and stock tools took every one for a float until 3.13.

@@ -44,6 +44,17 @@ impl Paths {
         keys
     }
 
+    /// Whether the keys from the root are these.
+    pub(crate) fn is(&self, mut id: PathId, keys: &[&str]) -> bool {
+        for expected in keys.iter().rev() {
+            match self.split(id) {
+                Some((parent, key)) if key == *expected => id = parent,
+                _ => return false,
+            }
+        }
+        id == ROOT
+    }
+
     /// The last key and the address it stands under; nothing for the root.
     pub fn split(&self, id: PathId) -> Option<(PathId, &str)> {
         (id != ROOT).then(|| {
@@ -59,9 +70,26 @@ impl Paths {
 
     /// The additional data of a value here: the keys joined by `:` with one more at the end. The root's is `:`.
     pub fn associated_data(&self, id: PathId) -> String {
-        let mut text = self.components(id).join(":");
-        text.push(':');
+        let mut text = String::new();
+        self.write_associated_data(id, &mut text);
         text
+    }
+
+    /// As [`Paths::associated_data`], in the place of what `text` held.
+    pub(crate) fn write_associated_data(&self, id: PathId, text: &mut String) {
+        text.clear();
+        self.push_keys(id, text);
+        if id == ROOT {
+            text.push(':');
+        }
+    }
+
+    fn push_keys(&self, id: PathId, text: &mut String) {
+        if let Some((parent, key)) = self.split(id) {
+            self.push_keys(parent, text);
+            text.push_str(key);
+            text.push(':');
+        }
     }
 
     /// The address as people read it: `a.b`, and `.` for the root.
@@ -89,5 +117,7 @@ mod tests {
         assert_eq!(paths.associated_data(ROOT), ":");
         assert_eq!(paths.associated_data(b), "a:b:");
         assert_eq!(paths.shown(b), "a.b");
+        assert!(paths.is(b, &["a", "b"]) && paths.is(ROOT, &[]));
+        assert!(!paths.is(b, &["b"]) && !paths.is(b, &["x", "a", "b"]) && !paths.is(a, &["a", "b"]));
     }
 }

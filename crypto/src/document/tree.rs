@@ -3,9 +3,11 @@
 //! The tree is only read. Writing replaces places in the text.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde_json::Value as Plain;
 
+use crate::document::{BLOCK_KEY, DEPTH_MAX};
 use crate::secret::SecretText;
 use crate::value::{Value, ValueType};
 
@@ -13,7 +15,7 @@ use crate::value::{Value, ValueType};
 pub type NodeId = usize;
 
 /// A document's text, taken apart.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     /// All nodes; children may come before or after their parents.
     pub nodes: Vec<Node>,
@@ -24,7 +26,7 @@ pub struct Tree {
 }
 
 /// One document of a stream.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Its root mapping; nothing for an empty document.
     pub root: Option<NodeId>,
@@ -33,7 +35,7 @@ pub struct Part {
 }
 
 /// One node.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Node {
     /// What it is.
     pub kind: NodeKind,
@@ -48,7 +50,7 @@ pub struct Node {
 }
 
 /// The kinds of nodes.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum NodeKind {
     /// Another node's content again.
     Alias {
@@ -71,15 +73,15 @@ pub enum NodeKind {
     },
     /// A leaf.
     Scalar {
-        /// Its typed value.
-        value: Value,
+        /// Its typed value, which its leaf shares.
+        value: Arc<Value>,
         /// How it is written.
         style: Style,
     },
 }
 
 /// One entry of a mapping.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The key.
     pub name: String,
@@ -90,7 +92,7 @@ pub struct Entry {
 }
 
 /// A comment that could be sealed.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Comment {
     /// From its sign to before the line break.
     pub place: Range<usize>,
@@ -153,6 +155,23 @@ impl Tree {
         match &self.nodes[root].kind {
             NodeKind::Map { entries, .. } => entries.iter().find(|entry| entry.name == name),
             _ => None,
+        }
+    }
+
+    /// Adds the values below a root to `values` in the order of leaves, without the `sops` block; whether all are there,
+    /// which only a walk can tell when there are aliases or too many levels.
+    pub(crate) fn values(&self, id: NodeId, depth: usize, values: &mut Vec<Arc<Value>>) -> bool {
+        match &self.nodes[id].kind {
+            _ if depth > DEPTH_MAX => false,
+            NodeKind::Alias { .. } => false,
+            NodeKind::List { items, .. } => items.iter().all(|item| self.values(*item, depth + 1, values)),
+            NodeKind::Map { entries, .. } => entries.iter().all(|entry| {
+                (depth == 0 && entry.name == BLOCK_KEY) || self.values(entry.value, depth + 1, values)
+            }),
+            NodeKind::Scalar { value, .. } => {
+                values.push(Arc::clone(value));
+                true
+            }
         }
     }
 

@@ -139,7 +139,7 @@ fn leaves_below(document: &Document, node: NodeId) -> HashSet<usize> {
 fn values<'a>(document: &'a Document, without: &HashSet<usize>) -> Vec<(Vec<&'a str>, &'a Value)> {
     let leaves = document.leaves.iter().enumerate();
     let values = leaves.filter(|(index, leaf)| !leaf.is_comment() && !without.contains(index));
-    values.map(|(_, leaf)| (document.paths.components(leaf.path), &leaf.value)).collect()
+    values.map(|(_, leaf)| (document.paths.components(leaf.path), &*leaf.value)).collect()
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl Syntax for Binary {
             (Some(ValueType::Str), Some(sealed)) if Sealed::looks_like(sealed) => {}
             (Some(ValueType::Str), Some(clear)) => {
                 let bytes = STANDARD.decode(clear).map_err(|_| refuse("`data` is not sealed"))?;
-                *value = Value::Typed(ValueType::Str, SecretBytes::new(bytes));
+                *value = Value::Typed(ValueType::Str, SecretBytes::new(bytes)).into();
             }
             _ => return Err(refuse("`data` must be text")),
         }

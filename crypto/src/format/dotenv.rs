@@ -184,7 +184,7 @@ impl Reader<'_> {
             return block.add(name, flat::unescaped(value)).map_err(refuse);
         }
         let value = Value::text(&flat::unescaped(value));
-        let kind = NodeKind::Scalar { value, style: Style::Plain { flow: false } };
+        let kind = NodeKind::Scalar { value: value.into(), style: Style::Plain { flow: false } };
         let (name, value) = (key.to_owned(), self.node(kind, value_place));
         self.entries.push(Entry { name, place: start..start + key.len(), value });
         Ok(())

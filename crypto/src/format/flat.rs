@@ -206,7 +206,7 @@ pub(super) fn graft(tree: &mut Tree, value: &Plain, outer: &Range<usize>) -> Nod
                 Plain::String(text) => Value::text(text),
                 _ => Value::Null,
             };
-            NodeKind::Scalar { value, style: Style::Plain { flow: false } }
+            NodeKind::Scalar { value: value.into(), style: Style::Plain { flow: false } }
         }
     };
     tree.nodes.push(Node { kind, tag: None, outer: outer.clone(), inner: outer.clone(), core_tag: None });

@@ -200,7 +200,7 @@ impl Reader<'_> {
             }
             ast::Value::NullKeyword(_) => (Value::Null, Style::Plain { flow: true }),
         };
-        Ok(self.node(NodeKind::Scalar { value, style }, place))
+        Ok(self.node(NodeKind::Scalar { value: value.into(), style }, place))
     }
 
     fn node(&mut self, kind: NodeKind, place: Range<usize>) -> NodeId {

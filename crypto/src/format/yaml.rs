@@ -14,6 +14,7 @@ use crate::value::{Value, ValueType};
 mod block;
 mod comments;
 mod insert;
+mod lines;
 mod print;
 mod read;
 mod remove;

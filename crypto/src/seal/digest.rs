@@ -48,7 +48,7 @@ pub(crate) fn tree<'a>(document: &Document, sealed: &dyn Fn(usize) -> Option<&'a
             Event::Leaf(index) => {
                 let leaf = &document.leaves[*index];
                 let tag = tag(document, leaf.node);
-                match (sealed(*index), &leaf.value) {
+                match (sealed(*index), &*leaf.value) {
                     (Some(text), _) if leaf.is_comment() => items.add(b'c', &[text.as_bytes()]),
                     (Some(text), _) => items.add(b'S', &[tag, text.as_bytes()]),
                     (None, Value::Null) => items.add(b'N', &[tag]),

@@ -116,7 +116,8 @@ impl Reader<'_> {
             self.above = None;
             return block.add(&name, flat::unescaped(&found.value)).map(|()| found.end).map_err(refuse);
         }
-        let kind = NodeKind::Scalar { value: Value::text(&found.value), style: Style::Plain { flow: false } };
+        let kind =
+            NodeKind::Scalar { value: Value::text(&found.value).into(), style: Style::Plain { flow: false } };
         let value = push(&mut self.tree, kind, found.place);
         section.entries.push(Entry { name, place, value });
         let slot = section.entries.len();

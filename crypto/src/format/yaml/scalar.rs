@@ -25,6 +25,17 @@ pub(crate) fn resolve(text: &str, tag: Option<&str>, plain: bool) -> Resolved {
     }
 }
 
+/// Whether an unquoted scalar without a tag is text.
+pub(super) fn is_text(text: &str) -> bool {
+    match text.as_bytes().first() {
+        // No other text makes a value of another type without one of these in front.
+        Some(b'.' | b'+' | b'-' | b'0'..=b'9') => {
+            implicit(text).is_ok_and(|value| value.kind() == Some(ValueType::Str))
+        }
+        _ => constant(text).is_none(),
+    }
+}
+
 fn binary(text: &str) -> Resolved {
     // Go's base64 skips line breaks and nothing else.
     let compact: String = text.chars().filter(|character| !matches!(character, '\n' | '\r')).collect();
