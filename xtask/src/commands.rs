@@ -10,6 +10,7 @@ pub mod bench;
 pub mod build;
 pub mod demo;
 pub mod deny;
+pub mod fuzz;
 pub mod generate;
 pub mod peers;
 pub mod test;
@@ -21,6 +22,7 @@ cargo xtask test [--no-peers] [-- FILTER…]   format, clippy, all tests; instal
 cargo xtask bench [--json]                   measure lacre against sops in the same run
 cargo xtask demo [--cluster]                 run the commands of the README
 cargo xtask gen [--check]                    write the generated files, or only compare them
+cargo xtask fuzz [--seconds N] [TARGET…]     fuzz parsers and the whole way of opening
 cargo xtask deny                             licences, sources and duplicates of the dependencies";
 
 /// Runs the command of these arguments.
@@ -36,6 +38,7 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
         "bench" => bench::run(rest),
         "demo" => demo::run(rest),
         "deny" => deny::run(rest),
+        "fuzz" => fuzz::run(rest),
         "gen" => generate::run(rest),
         "peers" => peers::run(rest),
         "test" => test::run(rest),

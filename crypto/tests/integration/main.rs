@@ -6,6 +6,7 @@ mod constructs;
 mod conversions;
 mod documents;
 mod formats;
+mod fuzz;
 mod interop;
 mod objects;
 mod recipients;

@@ -1,0 +1,170 @@
+//! What holds for any bytes: nothing panics, nothing hangs, what is sealed comes back to the byte, and no change to a
+//! sealed file opens to other values.
+//!
+//! The same functions run under LLVM's fuzzer for as long as one likes, and under the tests for a moment.
+
+use std::sync::OnceLock;
+
+use lacre_crypto::document::Document;
+use lacre_crypto::recipient::age::{AgeIdentity, AgeRecipient, read_identities};
+use lacre_crypto::recipient::{Identity, Recipient, RecipientId, WrappedKey};
+use lacre_crypto::value::{Form, Sealed};
+use lacre_crypto::{
+    EncryptOptions, Format, Groups, Layout, OpenFile, OpenOptions, SealedFile, SecretBytes, SecretText,
+    Selector, SelectorKind, TreePath, WriteOptions,
+};
+
+/// A function that must bear any bytes.
+pub type Target = fn(&[u8]);
+
+/// All targets by name.
+pub const ALL: &[(&str, Target)] = &[
+    ("binary", |bytes| seal_and_open(bytes, Format::Binary)),
+    ("dotenv", |bytes| seal_and_open(bytes, Format::Dotenv)),
+    ("ini", |bytes| seal_and_open(bytes, Format::Ini)),
+    ("json", |bytes| seal_and_open(bytes, Format::Json)),
+    ("keys", keys),
+    ("sealed-dotenv", |bytes| open_any(bytes, Format::Dotenv)),
+    ("sealed-ini", |bytes| open_any(bytes, Format::Ini)),
+    ("sealed-json", |bytes| open_any(bytes, Format::Json)),
+    ("sealed-yaml", |bytes| open_any(bytes, Format::Yaml)),
+    ("tampered", tampered),
+    ("words", words),
+    ("yaml", |bytes| seal_and_open(bytes, Format::Yaml)),
+];
+
+/// More text than this costs time and finds nothing new.
+const INPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// Documents that [`tampered`] changes once they are sealed.
+const SAMPLES: &[(&str, Format)] = &[
+    ("a: 1\nb: two\nc: [x, {y: z}]\n", Format::Yaml),
+    ("# c\na: # d\n  b: |\n    text\n  l:\n    - x # e\n    - y\nu_unencrypted: clear\n", Format::Yaml),
+    ("a: &x v\nb: [*x, *x]\n---\nc: true\n...\n", Format::Yaml),
+    ("{a: 1, b: {c: \"d\"}}\n", Format::Yaml),
+    ("{\"a\": 1, \"b\": [\"x\", {\"c\": null}], \"d_unencrypted\": 2.5}", Format::Json),
+    ("A=1\n# c\nB=two words\nC_unencrypted=x\n", Format::Dotenv),
+    ("a = 1\n[s]\n; c\nb = two\nc_unencrypted = x\n", Format::Ini),
+    ("any \u{0} bytes\n", Format::Binary),
+];
+
+fn identity() -> &'static AgeIdentity {
+    static IDENTITY: OnceLock<AgeIdentity> = OnceLock::new();
+    IDENTITY.get_or_init(AgeIdentity::generate)
+}
+
+fn seal(bytes: &[u8], format: Format) -> Option<String> {
+    let recipient = identity().recipient();
+    let options = EncryptOptions {
+        groups: Groups::one(vec![&recipient]),
+        selector: Selector::default(),
+        mac_only_encrypted: false,
+        bind: None,
+        write: WriteOptions { now: lacre_crypto::Timestamp::UNIX_EPOCH, seal: true, allow_plaintext: true },
+    };
+    lacre_crypto::encrypt(&SecretBytes::new(bytes.to_vec()), format, &options).ok()
+}
+
+fn open(text: &str, format: Format) -> Option<OpenFile> {
+    let file = SealedFile::read(text, format).ok()?;
+    let key = file.unwrap_key(&[identity()]).ok()?;
+    file.open(key, &OpenOptions::default()).ok()
+}
+
+/// What is sealed comes back to the byte; what is read can be written in every other format, or says why not.
+fn seal_and_open(bytes: &[u8], format: Format) {
+    if bytes.len() > INPUT_BYTES_MAX {
+        return;
+    }
+    let Some(sealed) = seal(bytes, format) else { return };
+    let opened = open(&sealed, format).expect("what was sealed opens");
+    assert!(opened.plaintext().expose_secret() == bytes, "it came back as something else");
+    for to in [Format::Yaml, Format::Json, Format::Dotenv, Format::Ini, Format::Binary] {
+        let _ = opened.converted(to, &Layout::default());
+    }
+}
+
+/// A file from anywhere opens or is refused.
+fn open_any(bytes: &[u8], format: Format) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if text.len() <= INPUT_BYTES_MAX {
+        let _ = open(text, format);
+    }
+}
+
+/// A sealed file that was changed is refused, or still has the values that were sealed.
+fn tampered(bytes: &[u8]) {
+    static SEALED: OnceLock<Vec<String>> = OnceLock::new();
+    let sealed = SEALED.get_or_init(|| {
+        let text =
+            |(text, format): &(&str, Format)| seal(text.as_bytes(), *format).expect("samples can be sealed");
+        SAMPLES.iter().map(text).collect()
+    });
+    let Some((first, changes)) = bytes.split_first() else { return };
+    let sample = usize::from(*first) % SAMPLES.len();
+    let (original, format) = SAMPLES[sample];
+    let mut text = sealed[sample].clone().into_bytes();
+    changes.chunks_exact(6).take(16).for_each(|change| apply(change, &mut text));
+    let Ok(text) = String::from_utf8(text) else { return };
+    let Some(opened) = open(&text, format) else { return };
+    let content = opened.plaintext().expose_secret();
+    assert!(values(content, format) == values(original.as_bytes(), format), "other values: {text}");
+}
+
+/// One change: what is done, where, how much, and where else.
+fn apply(change: &[u8], text: &mut Vec<u8>) {
+    let place = |high: u8, low: u8| (usize::from(high) << 8 | usize::from(low)) % (text.len() + 1);
+    let (start, other) = (place(change[1], change[2]), place(change[4], change[5]));
+    let end = (start + usize::from(change[3])).min(text.len());
+    match change[0] % 6 {
+        0 => drop(text.drain(start..end)),
+        1 => {
+            let copy = text[start..end].to_vec();
+            text.splice(other..other, copy);
+        }
+        2 if start < text.len() => text[start] = change[3],
+        3 => text.insert(start, change[3]),
+        4 if start < text.len() && other < text.len() => text.swap(start, other),
+        // Whole lines, as git merges them.
+        5 => {
+            let line =
+                |at: usize| text[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |found| found + 1);
+            let (from, to) = (line(start), line(other));
+            let length = text[from..].iter().position(|byte| *byte == b'\n').map_or(0, |found| found + 1);
+            let copy: Vec<u8> = text[from..from + length].to_vec();
+            text.splice(to..to, copy);
+        }
+        _ => {}
+    }
+}
+
+fn values(content: &[u8], format: Format) -> Vec<(String, Vec<u8>)> {
+    let text = format.document_text(content).expect("what opened is text");
+    let document = Document::read(text.expose_secret(), format).expect("what opened can be read");
+    let value = |leaf: &lacre_crypto::document::Leaf| {
+        (format!("{:?}", leaf.value.kind()), leaf.value.bytes().to_vec())
+    };
+    document.leaves.iter().map(value).collect()
+}
+
+/// Recipients, key files and wrapped keys.
+fn keys(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let _ = AgeRecipient::parse(text).map(|recipient| recipient.id());
+    let _ = read_identities(&SecretText::from(text));
+    let recipient = RecipientId::Age(identity().recipient().to_string());
+    let wrapped = WrappedKey { recipient, enc: text.to_owned(), created_at: None };
+    let _ = identity().unwrap(&wrapped);
+}
+
+/// Small texts with a syntax of their own: sealed values, patterns, paths.
+fn words(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let strict = Sealed::parse(text, Form::Strict);
+    assert!(
+        strict.is_err() || Sealed::parse(text, Form::Lax).is_ok(),
+        "the lax form takes what the strict one does"
+    );
+    let _ = Selector::new(SelectorKind::EncryptedRegex, text);
+    let _ = TreePath::parse(text);
+}
