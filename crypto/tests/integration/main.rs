@@ -8,6 +8,7 @@ mod formats;
 mod interop;
 mod objects;
 mod recipients;
+mod removals;
 mod support;
 mod tamper;
 mod vectors;
