@@ -10,11 +10,11 @@ use serde_json::json;
 use super::Context;
 use crate::args::{AwsArgs, FormatArgs, JsonArgs, TargetArgs};
 use crate::error::{CommandError, Kind};
-use crate::output::Output;
 use crate::opening::{self, Leniency, Opener};
+use crate::output::Output;
 use crate::targets::{Target, Targets};
 use crate::wrapping::Ready;
-use crate::{compat, batch, config, delivery, files, recipients, sealing};
+use crate::{batch, compat, config, delivery, files, recipients, sealing};
 
 /// Seal documents under new data keys, for the same recipients or changed ones.
 ///
@@ -236,7 +236,8 @@ mod tests {
     #[test]
     fn recipients_join_the_first_group_and_leave_any() {
         let groups = vec![vec![id("a"), id("b")], vec![id("c"), id("d")]];
-        let result = changed("f", groups, &[id("e"), id("a")], &[id("c"), id("b")], Output::default()).unwrap();
+        let result =
+            changed("f", groups, &[id("e"), id("a")], &[id("c"), id("b")], Output::default()).unwrap();
         assert_eq!(result, [vec![id("a"), id("e")], vec![id("d")]]);
     }
 

@@ -63,10 +63,9 @@ pub(super) fn path_below(config: &Path, file: &Path) -> Result<String, CommandEr
 
 /// `path` from the root, with `.` and `..` taken out as text. Symbolic links are not followed, as in sops.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
-    let whole = std::path::absolute(path)
-        .map_err(|error| {
-            CommandError::on(Kind::Read, "the working directory", error).hint("go to a folder that is there")
-        })?;
+    let whole = std::path::absolute(path).map_err(|error| {
+        CommandError::on(Kind::Read, "the working directory", error).hint("go to a folder that is there")
+    })?;
     let mut clean = PathBuf::new();
     for component in whole.components() {
         match component {

@@ -38,7 +38,9 @@ impl CommandError {
             ConvertError::Document { .. } | ConvertError::Value { .. } => {
                 (Kind::Emit, "choose another `--output-type`, or leave it out")
             }
-            ConvertError::Parse(_) => (Kind::Read, "correct that place, or say the format with `--input-type`"),
+            ConvertError::Parse(_) => {
+                (Kind::Read, "correct that place, or say the format with `--input-type`")
+            }
             ConvertError::Path(_) => (Kind::TreePath, "a path looks like `[\"key\"][0]`"),
         };
         Self::on(kind, name, error).hint(hint)
@@ -53,7 +55,7 @@ impl CommandError {
             EncryptError::ClearSealedForm { .. } => (Kind::Encrypt, "let the selector seal that value too"),
             EncryptError::Limit(_) => (Kind::Encrypt, "split the document"),
             EncryptError::NoRecipient => {
-                (Kind::General, "give one with `--age`, `--pgp` or `--kms`, or in .sops.yaml")
+                (Kind::NoRecipient, "give one with `--age`, `--pgp` or `--kms`, or in .sops.yaml")
             }
             EncryptError::NothingSelected { .. } => {
                 (Kind::Encrypt, "correct the selector, or insist with `--allow-plaintext`")

@@ -5,6 +5,7 @@
 mod canary;
 mod cases;
 mod docs;
+mod drop_in;
 mod editor;
 mod files;
 mod git;
@@ -12,8 +13,8 @@ mod hooks;
 mod interop;
 mod killed;
 mod publish;
-mod sandbox;
-mod tamper;
 mod removing;
 mod running;
+mod sandbox;
 mod shells;
+mod tamper;

@@ -134,7 +134,11 @@ fn build(
     add_defaults(&mut words, verb, line, top);
     add_formats(&mut words, verb, line, operands);
     let indent = line.value("indent").or_else(|| top.value("indent"));
-    words.extend(indent.filter(|_| matches!(verb, Verb::Decrypt | Verb::Encrypt)).map(|n| joined("indent", n)));
+    words.extend(
+        indent
+            .filter(|_| matches!(verb, Verb::Decrypt | Verb::Encrypt | Verb::ExecFile))
+            .map(|n| joined("indent", n)),
+    );
     add_services(&mut words, line)?;
     words.push("--".into());
     words.extend(operands.iter().map(|operand| as_file_or_text(operand)));
@@ -322,6 +326,11 @@ fn check_flags(verb: Verb, line: &Line, operands: &[OsString]) -> Result<(), Com
         }
         Verb::Set | Verb::Unset => {
             check_path(operands.get(1).map(OsString::as_os_str), Kind::BadValue)?;
+            let source = operands.get(2).map(Path::new).filter(|_| line.is_on("value-file"));
+            if let Some(path) = source.filter(|path| !path.exists()) {
+                return Err(CommandError::general(format!("{}: no such file", path.display()))
+                    .hint("--value-file takes the name of a file that holds the value"));
+            }
         }
         Verb::Decrypt => check_path(line.value("extract"), Kind::TreePath)?,
         Verb::Edit | Verb::Encrypt => check_context(line)?,
