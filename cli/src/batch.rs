@@ -3,7 +3,8 @@
 //! A file that fails does not keep the others from being done. At the end stands a summary, and the exit code is that
 //! of the first failure in the order of the files, so that it does not depend on which thread was faster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -71,16 +72,18 @@ pub(crate) fn run(
     }
     let output = context.output;
     let mut tally = Tally { skipped: targets.skipped, ..Tally::default() };
-    let (mut replay, mut broken) = (Replay::default(), Ok(()));
+    let (mut replay, mut broken, mut reasons) = (Replay::default(), Ok(()), Reasons::default());
     in_order(
         &targets.files,
         |target| recorded(|| work(target)),
         |target, (result, said)| {
             output.progress(None);
             broken = std::mem::replace(&mut broken, Ok(())).and_then(|()| replay.print(said));
-            if let Err(error) = &result {
-                output.error(error);
-            }
+            let result = result.map_err(|error| {
+                let kind = error.kind;
+                output.error(&reasons.told_once(&target.path, error));
+                kind
+            });
             tally.add(result);
             let count = tally.finished();
             output.progress(Some(&format!("{count}/{} {}", targets.files.len(), target.path.display())));
@@ -89,6 +92,26 @@ pub(crate) fn run(
     output.progress(None);
     broken?;
     tally.conclude(context)
+}
+
+/// Long explanations that were given, and for which file: that nobody here opens a file is told at length once, and not
+/// for each of a hundred files that are sealed for the same recipients.
+#[derive(Default)]
+struct Reasons(HashMap<String, PathBuf>);
+
+impl Reasons {
+    fn told_once(&mut self, path: &Path, error: CommandError) -> CommandError {
+        let text = error.cause.to_string();
+        let Some((first, reason)) = text.split_once('\n') else { return error };
+        match self.0.get(reason) {
+            Some(other) => CommandError::new(error.kind, first)
+                .hint(format!("the reasons are those that were given for {}", other.display())),
+            None => {
+                self.0.insert(reason.to_owned(), path.to_owned());
+                error
+            }
+        }
+    }
 }
 
 /// What became of the files.
@@ -102,15 +125,15 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, result: Result<&'static str, CommandError>) {
+    fn add(&mut self, result: Result<&'static str, Kind>) {
         match result {
             Ok(word) => match self.words.iter_mut().find(|(known, _)| *known == word) {
                 Some((_, count)) => *count += 1,
                 None => self.words.push((word, 1)),
             },
-            Err(error) => {
+            Err(kind) => {
                 self.failed += 1;
-                self.first_failure.get_or_insert(error.kind);
+                self.first_failure.get_or_insert(kind);
             }
         }
     }
@@ -161,11 +184,26 @@ mod tests {
     }
 
     #[test]
+    fn a_long_reason_is_told_once() {
+        let (mut reasons, long) = (Reasons::default(), "x\n  why\n  and how".to_owned());
+        let mut told = |path: &str, text: &str| {
+            let error = CommandError::new(Kind::NoKey, text.to_owned());
+            let error = reasons.told_once(Path::new(path), error);
+            (error.cause.to_string(), error.hints.join(""))
+        };
+        assert_eq!(told("a", &long), (long.clone(), String::new()));
+        let (text, hint) = told("b", &long);
+        assert_eq!((text.as_str(), hint.as_str()), ("x", "the reasons are those that were given for a"));
+        assert_eq!(told("c", "x\n  other").0, "x\n  other");
+        assert_eq!(told("d", "short").0, "short");
+    }
+
+    #[test]
     fn the_first_failure_decides() {
         let mut tally = Tally::default();
         tally.add(Ok("sealed"));
-        tally.add(Err(CommandError::new(Kind::NoKey, "a")));
-        tally.add(Err(CommandError::new(Kind::Read, "b")));
+        tally.add(Err(Kind::NoKey));
+        tally.add(Err(Kind::Read));
         tally.add(Ok("sealed"));
         let error = tally.conclude(&Context::default()).unwrap_err();
         assert_eq!((error.kind, error.cause.to_string().as_str()), (Kind::NoKey, "2 sealed, 2 failed"));

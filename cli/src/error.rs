@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     ConflictingFlags,
     /// A value cannot be opened.
     Decrypt,
+    /// A person was asked and said no.
+    Declined,
     /// The decryption order names a kind twice.
     DuplicateOrder,
     /// The editor could not be run or ended with a failure.
@@ -49,6 +51,8 @@ pub(crate) enum Kind {
     NoKey,
     /// The command that we were to run could not be started.
     NotRun(u8),
+    /// Nobody is named to seal for.
+    NoRecipient,
     /// Input cannot be read or parsed.
     Read,
     /// The path does not lead to a value.
@@ -64,7 +68,7 @@ impl Kind {
     pub(crate) fn exit_code(self) -> u8 {
         match self {
             Self::Child(code) | Self::NotRun(code) => code,
-            Self::General => 1,
+            Self::Declined | Self::General | Self::NoRecipient => 1,
             Self::Malformed | Self::Read => 2,
             Self::Write => 3,
             Self::Emit => 4,
@@ -95,6 +99,7 @@ impl Kind {
             Self::BadValue => "bad-value",
             Self::Child(_) => "child",
             Self::ConflictingFlags => "conflicting-flags",
+            Self::Declined => "declined",
             Self::Decrypt => "decrypt",
             Self::DuplicateOrder => "duplicate-order",
             Self::Editor => "editor",
@@ -108,6 +113,7 @@ impl Kind {
             Self::NoDocument => "no-document",
             Self::NoFile => "no-file",
             Self::NoKey => "no-key",
+            Self::NoRecipient => "no-recipient",
             Self::NotRun(_) => "not-run",
             Self::Read => "read",
             Self::TreePath => "tree-path",

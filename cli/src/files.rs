@@ -4,7 +4,7 @@
 //! name in one step, so that a reader, a crash or `kill -9` meets the old file or the new one, never a
 //! mixture. Owner, mode and extended attributes are kept; a symbolic link stays and its target is replaced. What
 //! is no regular file (`/dev/stdout`, a FIFO) is written directly. Files with plaintext are made for their owner
-//! alone. A file that changed since it was read is left alone. Whether another program writes between that last
+//! alone; where there was none before, a loss of power may still take it away. A file that changed since it was read is left alone. Whether another program writes between that last
 //! look and the rename cannot be known; the window is a few microseconds.
 
 mod folder;
@@ -120,7 +120,13 @@ pub(crate) fn write(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<(), C
         Some(old) => Attributes::kept(old),
         None => Attributes::fresh(privacy),
     };
-    place.put(bytes, &attributes, Existing::Replace).map_err(|error| write_error(path, &error))
+    // Waiting for the disk is what takes most of the time of many files. Plaintext where there was no file is only as
+    // good as the sealed file that it came from, and that one stays.
+    let existing = match (&place.metadata, privacy) {
+        (None, Privacy::OwnerAlone) => Existing::None,
+        _ => Existing::Replace,
+    };
+    place.put(bytes, &attributes, existing).map_err(|error| write_error(path, &error))
 }
 
 /// Writes `bytes` to `path` in one step, and refuses when there is something by that name.

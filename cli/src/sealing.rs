@@ -49,9 +49,11 @@ impl Plan {
         if compat::as_sops() {
             refuse_two_kinds(typed_selector.as_ref(), selector.as_ref())?;
         }
+        let shamir_threshold = keys.shamir_threshold.or(shamir_threshold).filter(|_| groups.len() > 1);
+        check_threshold(shamir_threshold, groups.len())?;
         Ok(Self {
             groups,
-            shamir_threshold: keys.shamir_threshold.or(shamir_threshold),
+            shamir_threshold,
             selector: typed_selector.or(selector).unwrap_or_default(),
             mac_only_encrypted: mac_only_encrypted || selectors.mac_only_encrypted,
             seal,
@@ -104,7 +106,7 @@ fn rule(name: &Path, needed: bool, context: &Context) -> Result<Option<Rule>, Co
     }
     let rule = config::rule_required(name, context)?;
     if rule.groups.is_empty() {
-        return Err(CommandError::general(format!("{}: names no key", rule.name()))
+        return Err(CommandError::new(Kind::NoRecipient, format!("{}: names no key", rule.name()))
             .hint("add `age: age1…` to the rule, or give keys with `--age`, `--pgp` or `--kms`"));
     }
     Ok(Some(rule))
@@ -139,6 +141,19 @@ pub(crate) fn one_selector(
         CommandError::general(format!("the selector cannot be used: {error}"))
             .hint("patterns are those of Go's regexp package, without look-around")
     })
+}
+
+/// Shamir's sharing is for two and more, and no more than there are.
+pub(crate) fn check_threshold(threshold: Option<usize>, groups: usize) -> Result<(), CommandError> {
+    match threshold {
+        Some(threshold) if !(2..=groups).contains(&threshold) => Err(CommandError::general(format!(
+            "a threshold of {threshold} cannot be had with {groups} key groups"
+        ))
+        .hint(format!(
+            "give one from 2 to {groups}; where any one key is to be enough, put them all in one group"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// A selector of the rule stays beside a typed one of another kind, and two are too many.

@@ -7,10 +7,12 @@
 
 use std::borrow::Cow;
 
+use zeroize::Zeroizing;
+
 use crate::convert::tree::{Data, Piece};
 use crate::decrypt::OpenFile;
-use crate::document::Document;
 use crate::document::path::{PathId, ROOT};
+use crate::document::{DOCUMENT_BYTES_MAX, Document};
 use crate::edit::{Step, TreePath};
 use crate::error::{ParseError, PathError};
 use crate::format::{Format, untyped};
@@ -80,7 +82,8 @@ pub fn convert(
     let text = from.document_text(content.expose_bytes())?;
     let document = Document::read(text.expose_secret(), from)?;
     let values: Vec<Value> = document.leaves.iter().map(|leaf| Value::clone(&leaf.value)).collect();
-    let conversion = Conversion { document: &document, values: &values, to, layout };
+    let conversion =
+        Conversion { document: &document, values: &values, to, layout, bytes_max: DOCUMENT_BYTES_MAX };
     let converted = conversion.whole()?;
     conversion.reads_back(converted.expose_secret())?;
     Ok(converted)
@@ -95,7 +98,7 @@ impl OpenFile {
         self.conversion(to, layout).whole()
     }
 
-    /// The value at `path` in the first document: text as it is, anything else as stock tools print it in the format
+    /// The value at `path` in the first document, or in the one whose position stands in front: text as it is, anything else as stock tools print it in the format
     /// `to`.
     ///
     /// # Errors
@@ -105,7 +108,13 @@ impl OpenFile {
     }
 
     fn conversion<'a>(&'a self, to: Format, layout: &'a Layout) -> Conversion<'a> {
-        Conversion { document: &self.sealed.document, values: &self.values, to, layout }
+        Conversion {
+            document: &self.sealed.document,
+            values: &self.values,
+            to,
+            layout,
+            bytes_max: DOCUMENT_BYTES_MAX,
+        }
     }
 }
 
@@ -116,6 +125,8 @@ struct Conversion<'a> {
     values: &'a [Value],
     to: Format,
     layout: &'a Layout,
+    /// Most bytes of what is printed.
+    bytes_max: usize,
 }
 
 impl<'a> Conversion<'a> {
@@ -124,7 +135,7 @@ impl<'a> Conversion<'a> {
     }
 
     fn printed(&self, roots: &[Data<'_>]) -> Result<SecretBytes, ConvertError> {
-        let text = match self.to {
+        self.printed_text(match self.to {
             Format::Binary => return self.bytes(self.only(roots)?),
             Format::Dotenv => dotenv::print(self.only(roots)?, self)?,
             Format::Ini => ini::print(roots, self)?,
@@ -133,31 +144,46 @@ impl<'a> Conversion<'a> {
                 text.push('\n');
                 text
             }
-            Format::Yaml => yaml::print(roots, self.layout.yaml_indent, self.buffer()),
-        };
-        Ok(SecretText::new(text).into_bytes())
+            Format::Yaml => yaml::print(roots, self.layout.yaml_indent, self),
+        })
+    }
+
+    fn printed_text(&self, mut text: Zeroizing<String>) -> Result<SecretBytes, ConvertError> {
+        match text.len() > self.bytes_max {
+            true => Err(self.too_large()),
+            false => Ok(SecretText::new(std::mem::take(&mut *text)).into_bytes()),
+        }
+    }
+
+    /// A deep document has more indention than content, and one long key makes a wide column: so there is a limit to
+    /// what is printed, which printers ask for as they go.
+    fn too_large(&self) -> ConvertError {
+        ConvertError::Document { format: self.to, reason: "it would be larger than 256 MiB" }
     }
 
     fn part(&self, path: &TreePath) -> Result<SecretBytes, ConvertError> {
-        let mut roots = tree::roots(self.document, self.values);
-        if roots.is_empty() {
-            return Err(nothing().into());
-        }
-        let (at, found) = path.0.iter().try_fold((ROOT, roots.swap_remove(0)), descend)?;
+        let roots = tree::roots(self.document, self.values);
+        // Every root is a mapping, so that a position in front can only be that of a document.
+        let (document, steps) = match path.0.split_first() {
+            Some((Step::Index(document), steps)) if !steps.is_empty() => (*document, steps),
+            _ => (0, path.0.as_slice()),
+        };
+        let root = roots.into_iter().nth(document).ok_or_else(nothing)?;
+        let (at, found) = steps.iter().try_fold((ROOT, root), descend)?;
         let text = match (&found, self.to) {
             (Data::Scalar(value), _) if value.kind() == Some(ValueType::Str) => {
                 return Ok(SecretBytes::new(value.bytes().to_vec()));
             }
             (Data::Map(_), _) => return self.printed(&[found]),
             // Lists keep stock's default here, whatever the layout.
-            (_, Format::Yaml) => yaml::print(&[found], Layout::default().yaml_indent, self.buffer()),
+            (_, Format::Yaml) => yaml::print(&[found], Layout::default().yaml_indent, self),
             (_, Format::Json) | (Data::Scalar(_), Format::Ini) => json::print(&found, self)?,
             (_, Format::Binary | Format::Dotenv) => {
                 return Err(self.refuse(at, "only text can be taken out in this format"));
             }
             (Data::List(_), Format::Ini) => return Err(self.refuse(at, "it is a list, and INI holds none")),
         };
-        Ok(SecretText::new(text).into_bytes())
+        self.printed_text(text)
     }
 
     /// The one document of a stream, for formats that hold no more.
@@ -198,9 +224,9 @@ impl<'a> Conversion<'a> {
     }
 
     /// A buffer that rarely has to grow, since growing leaves copies behind.
-    fn buffer(&self) -> String {
+    fn buffer(&self) -> Zeroizing<String> {
         let sizes = self.values.iter().map(|value| value.bytes().len() + value.bytes().len() / 2 + 64);
-        String::with_capacity(sizes.sum())
+        Zeroizing::new(String::with_capacity(sizes.sum()))
     }
 
     /// Whether every value that is text stays that text. Numbers may be spelled in another way.
@@ -279,4 +305,68 @@ fn in_text(value: &Value) -> Option<Cow<'_, str>> {
 fn whole_seconds(text: &str) -> String {
     let Some((before, after)) = text.split_once('.') else { return text.to_owned() };
     format!("{before}{}", after.trim_start_matches(|next: char| next.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(
+        text: &str,
+        from: Format,
+        to: Format,
+        layout: &Layout,
+        bytes_max: usize,
+    ) -> Result<usize, String> {
+        let document = Document::read(text, from).unwrap();
+        let values: Vec<Value> = document.leaves.iter().map(|leaf| Value::clone(&leaf.value)).collect();
+        let conversion = Conversion { document: &document, values: &values, to, layout, bytes_max };
+        conversion.whole().map(|bytes| bytes.len()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_printed_is_limited() {
+        let long = "x".repeat(1_000);
+        let keys: String = (0..100).map(|key| format!(",\"k{key}\":1")).collect();
+        let wide = format!("{{\"s\":{{\"{long}\":1{keys}}}}}");
+        let deep = format!("{}[{}1]{}", "{\"a\":".repeat(120), "1,".repeat(100), "}".repeat(120));
+        let layout = Layout { json_indent: Some(64), yaml_indent: 9 };
+        let cases = [
+            (&wide, Format::Json, Format::Ini, 100_000),
+            (&deep, Format::Json, Format::Yaml, 100_000),
+            (&format!("b: {deep}\n"), Format::Yaml, Format::Json, 700_000),
+        ];
+        for (text, from, to, at_least) in cases {
+            let size = printed(text, from, to, &layout, DOCUMENT_BYTES_MAX).unwrap();
+            assert!(size > at_least && size > 50 * text.len(), "{size} bytes of {to:?}");
+            assert_eq!(printed(text, from, to, &layout, size), Ok(size));
+            let error = printed(text, from, to, &layout, size - 1).unwrap_err();
+            assert!(error.contains("larger than"), "{error}");
+            assert!(printed(text, from, to, &layout, size / 2).is_err());
+        }
+    }
+
+    #[test]
+    fn a_position_in_front_is_that_of_a_document() {
+        let text = "a: 1\n---\na: [x, y]\n";
+        let document = Document::read(text, Format::Yaml).unwrap();
+        let values: Vec<Value> = document.leaves.iter().map(|leaf| Value::clone(&leaf.value)).collect();
+        let layout = Layout::default();
+        let conversion = Conversion {
+            document: &document,
+            values: &values,
+            to: Format::Yaml,
+            layout: &layout,
+            bytes_max: DOCUMENT_BYTES_MAX,
+        };
+        let part = |path: &str| {
+            let part = conversion.part(&TreePath::parse(path).unwrap());
+            part.map(|bytes| String::from_utf8(bytes.expose_secret().to_vec()).unwrap())
+        };
+        assert_eq!(part("[\"a\"]").unwrap(), "1\n");
+        assert_eq!(part("[1][\"a\"][1]").unwrap(), "y");
+        for path in ["[2][\"a\"]", "[1]", "[\"a\"][0]", "[1][\"b\"]", "[1][\"a\"][2]", "[1][\"a\"][\"x\"]"] {
+            assert!(part(path).is_err(), "{path}");
+        }
+    }
 }

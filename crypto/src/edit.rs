@@ -92,7 +92,7 @@ fn addressed<'a>(document: &Document, value: impl Fn(usize) -> &'a Value) -> Vec
     leaves.map(|(index, leaf)| (document.paths.associated_data(leaf.path), value(index))).collect()
 }
 
-/// Sets the value at `path` in the first document to `json`, and seals it like the rest of the file.
+/// Sets the value at `path`, in the first document or the one whose position stands in front, to `json`, and seals it like the rest of the file.
 ///
 /// # Errors
 /// [`EncryptError`], with [`EncryptError::Path`] for a path that leads nowhere. `None` when the value was there
@@ -108,15 +108,17 @@ pub fn set(
     let text = open.document_text()?;
     let text = text.expose_secret();
     let document = Document::read(text, open.format())?;
-    let edited = edited(text, &document, &path.0, &value)?;
+    let edited = edited(text, &document, path, &value)?;
     reencrypt(open, &SecretText::new(edited), options)
 }
 
-/// The text with the value put at the end of `steps`.
-fn edited(text: &str, document: &Document, steps: &[Step], value: &Plain) -> Result<String, PathError> {
+/// The text with the value put at the end of `path`.
+fn edited(text: &str, document: &Document, path: &TreePath, value: &Plain) -> Result<String, PathError> {
     let (tree, syntax) = (&document.tree, document.format.syntax());
-    let root = tree.documents.first().and_then(|part| part.root);
-    let mut node = root.ok_or_else(|| PathError("the first document is empty".into()))?;
+    let (number, steps) = path.start();
+    let part =
+        tree.documents.get(number).ok_or_else(|| PathError(format!("there is no document {number}")))?;
+    let mut node = part.root.ok_or_else(|| PathError(format!("document {number} is empty")))?;
     for (taken, step) in steps.iter().enumerate() {
         match child(document, node, step)? {
             Some(next) => node = next,

@@ -78,7 +78,9 @@ fn encrypt(
     }
     let input = input.into_text()?;
     if input.content.expose_secret().trim().is_empty() {
-        return Err(CommandError::on(Kind::NoDocument, input.name.display(), "is empty")
+        // For stock sops an empty text is no JSON, rather than no document.
+        let kind = if format == Format::Json { Kind::Read } else { Kind::NoDocument };
+        return Err(CommandError::on(kind, input.name.display(), "is empty")
             .hint("write something into it first, or make a new sealed file with `lacre edit`"));
     }
     seal(&input, &input.content, format, &place, args, ready, context)

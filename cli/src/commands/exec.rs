@@ -54,7 +54,7 @@ impl CommandArgs {
         context: &Context,
     ) -> Result<OpenFile, CommandError> {
         let input = files::read(Some(file), None)?;
-        let format = sealing::format(&input.name, format)?;
+        let format = sealing::format(&input.name, &format.to_read())?;
         let leniency = Leniency { ignore_mac: self.ignore_mac, ..Leniency::default() };
         opening::open(&input, format, leniency, context)
     }

@@ -9,7 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use lacre_crypto::SecretBytes;
+use lacre_crypto::{OpenFile, SecretBytes};
 use rustix::fs::{CWD, Mode, mkfifoat};
 
 use super::Context;
@@ -17,7 +17,7 @@ use super::exec::CommandArgs;
 use crate::args::FormatArgs;
 use crate::error::{CommandError, Kind};
 use crate::private::PrivateFolder;
-use crate::{child, files};
+use crate::{child, config, files, sealing};
 
 /// What the file is called when nobody says.
 const NAME_DEFAULT: &str = "tmp-file";
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ExecFileArgs, context: &Context) -> Result<(), CommandE
         return Err(CommandError::on(Kind::General, name.display(), problem).hint("give a name without `/`"));
     }
     let open = args.command.open(&file, &args.format, context)?;
-    let content = SecretBytes::new(open.plaintext().expose_secret().to_vec());
+    let content = content(&file, &open, args, context)?;
     drop(open);
     if args.background {
         context.output.warn("--background is deprecated by sops; the command is waited for all the same");
@@ -77,6 +77,21 @@ pub(crate) fn run(args: &ExecFileArgs, context: &Context) -> Result<(), CommandE
     let mut command = words.replaced("{}", path.as_os_str()).command();
     command.envs(user.iter().flat_map(|user| user.variables()));
     child::run(command)
+}
+
+/// The document as `lacre decrypt` would print it.
+fn content(
+    file: &Path,
+    open: &OpenFile,
+    args: &ExecFileArgs,
+    context: &Context,
+) -> Result<SecretBytes, CommandError> {
+    let to = sealing::output_format(open.format(), &args.format)?;
+    if to == open.format() {
+        return Ok(SecretBytes::new(open.plaintext().expose_secret().to_vec()));
+    }
+    let layout = config::layout(file, args.format.indent, context)?;
+    open.converted(to, &layout).map_err(|error| CommandError::converting(&file.display().to_string(), error))
 }
 
 /// In memory. A pipe holds nothing, so it may lie anywhere.

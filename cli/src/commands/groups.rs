@@ -192,6 +192,7 @@ impl GroupFileArgs {
                 .hint("lower the number with `--shamir-secret-sharing-threshold`"));
         }
         // One group alone is opened by any of its members.
+        sealing::check_threshold(threshold.filter(|_| count > 1), count)?;
         let ready = ReadyGroups::new(&change.groups, threshold.filter(|_| count > 1), context)?;
         let options = sealing::write_options(&input.name, context);
         let sealed = match change.rotates {

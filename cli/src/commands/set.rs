@@ -24,7 +24,8 @@ pub(crate) struct SetArgs {
     /// The sealed document.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where the value stands; a key that is not there yet is made.
+    /// Where the value stands, as `["key"][0]`; a key that is not there yet is made. Of several documents the first is
+    /// meant unless the path starts with the position of another, as `[1]["key"]`.
     #[arg(value_name = "PATH")]
     path: String,
     /// The value as JSON, or the file that holds it with `--value-file`.

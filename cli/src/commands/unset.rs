@@ -23,7 +23,8 @@ pub(crate) struct UnsetArgs {
     /// The sealed document.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where the value stands.
+    /// Where the value stands, as `["key"][0]`. Of several documents the first is meant unless the path starts with
+    /// the position of another, as `[1]["key"]`.
     #[arg(value_name = "PATH")]
     path: String,
     /// Succeed without a change when there is nothing at that path.

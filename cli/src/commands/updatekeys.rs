@@ -20,7 +20,8 @@ use crate::files::{self, Input, Privacy};
 use crate::opening::{self, Leniency, Opener};
 use crate::output::{Replay, recorded};
 use crate::targets::{Target, Targets};
-use crate::{batch, recipients, wrapping::Ready};
+use crate::wrapping::Ready;
+use crate::{batch, compat, recipients};
 
 pub(super) use plan::Plan;
 
@@ -132,11 +133,13 @@ fn agree(
         return Ok(plans);
     }
     let answer = context.output.ask(&format!("{shown}\nIs this right? (y/n) "));
-    if answer.is_some_and(|answer| matches!(answer.as_str(), "y" | "Y" | "yes")) {
-        return Ok(plans);
-    }
+    let kind = match answer.as_deref() {
+        Some("y" | "Y" | "yes") => return Ok(plans),
+        Some("n" | "N" | "no") => Kind::Declined,
+        _ => Kind::General,
+    };
     let what = targets.only().map_or("all files".to_owned(), |only| only.path.display().to_string());
-    Err(CommandError::general(format!("{what}: unchanged, since nobody agreed"))
+    Err(CommandError::new(kind, format!("{what}: unchanged, since nobody agreed"))
         .hint("answer `y`, or give `--yes`"))
 }
 
@@ -158,6 +161,9 @@ impl Planned {
         let name = input.name.display().to_string();
         let sealed = SealedFile::read(input.content.expose_secret(), format)
             .map_err(|error| CommandError::opening(&name, error))?;
+        if compat::as_sops() {
+            keep_threshold(&name, sealed.metadata().shamir_threshold, &mut rule, context);
+        }
         let held = opening::ids(&sealed.metadata().groups);
         rule.groups = rule.groups.iter().map(|group| recipients::pinned(group, &held.concat())).collect();
         let plan = Plan::new(&held, sealed.metadata().shamir_threshold, &rule);
@@ -189,6 +195,17 @@ fn rule(file: &Path, context: &Context) -> Result<Rule, CommandError> {
     }
 }
 
+/// sops leaves a file's own threshold as it is, as far as the rule has that many groups.
+fn keep_threshold(name: &str, held: Option<usize>, rule: &mut Rule, context: &Context) {
+    let kept = held.map(|held| held.min(rule.groups.len())).filter(|_| rule.groups.len() > 1);
+    if kept != rule.shamir_threshold && rule.groups.len() > 1 {
+        context
+            .output
+            .warn(&format!("{name}: keeps its threshold, as in sops, whatever {} says", rule.name()));
+    }
+    rule.shamir_threshold = kept;
+}
+
 fn update(
     planned: &Planned,
     args: &UpdatekeysArgs,
@@ -198,6 +215,11 @@ fn update(
 ) -> Result<&'static str, CommandError> {
     let (name, rotates) = (&planned.name, planned.rotates(args));
     let open = opener.open_to_write(&planned.input, planned.format, Leniency::default())?;
+    if compat::as_sops() && !planned.plan.removed.is_empty() {
+        context.output.warn(&format!(
+            "{name}: whom it is no longer sealed for still knows its data key: draw a new one with `sops rotate -i {name}`"
+        ));
+    }
     let sealed = sealed(name, &open, &planned.rule, rotates, ready, context)?;
     if let Some(text) = &sealed {
         files::replace(&planned.input, text.as_bytes(), Privacy::Shared)?;

@@ -137,8 +137,13 @@ fn run_one(call: &Call, output: Output) -> u8 {
     match result {
         Ok(()) => 0,
         Err(error) => {
-            output.told_by_sops(exit::words(&error));
-            output.error(&error);
+            match exit::whole(error.kind) {
+                Some(sentence) => output.told_by_sops(Some(sentence)),
+                None => {
+                    output.told_by_sops(exit::words(error.kind));
+                    output.error(&error);
+                }
+            }
             exit::code(call.verb, error.kind)
         }
     }

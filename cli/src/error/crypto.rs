@@ -55,7 +55,7 @@ impl CommandError {
             EncryptError::ClearSealedForm { .. } => (Kind::Encrypt, "let the selector seal that value too"),
             EncryptError::Limit(_) => (Kind::Encrypt, "split the document"),
             EncryptError::NoRecipient => {
-                (Kind::General, "give one with `--age`, `--pgp` or `--kms`, or in .sops.yaml")
+                (Kind::NoRecipient, "give one with `--age`, `--pgp` or `--kms`, or in .sops.yaml")
             }
             EncryptError::NothingSelected { .. } => {
                 (Kind::Encrypt, "correct the selector, or insist with `--allow-plaintext`")

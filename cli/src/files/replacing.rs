@@ -28,6 +28,8 @@ pub(crate) fn is_left_behind(path: &Path) -> bool {
 pub(super) enum Existing<'a> {
     /// Replace it if it still holds this.
     Expect(&'a [u8]),
+    /// There is none, and what is written can be made again: it need not be on the disk when this returns.
+    None,
     Refuse,
     Replace,
 }
@@ -79,21 +81,22 @@ impl Place {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
+        let lasts = !matches!(existing, Existing::None);
         let fill = |mut file: &File| {
             file.write_all(bytes)?;
             attributes.apply(file, &self.target)?;
-            file.sync_all()
+            if lasts { file.sync_all() } else { Ok(()) }
         };
         let temporary = complete_file(folder, attributes.mode_at_creation(), &fill)?;
         let persisted = match existing {
             Existing::Expect(content) if !same_content(&self.target, content) => {
                 return Err(io::ErrorKind::StaleNetworkFileHandle.into());
             }
-            Existing::Expect(_) | Existing::Replace => temporary.persist(&self.target),
+            Existing::Expect(_) | Existing::None | Existing::Replace => temporary.persist(&self.target),
             Existing::Refuse => temporary.persist_noclobber(&self.target),
         };
         persisted.map_err(|error| error.error)?;
-        File::open(folder)?.sync_all()
+        if lasts { File::open(folder)?.sync_all() } else { Ok(()) }
     }
 }
 

@@ -6,6 +6,7 @@ mod age_keys;
 mod canary;
 mod cases;
 mod docs;
+mod drop_in;
 mod editor;
 mod files;
 mod git;

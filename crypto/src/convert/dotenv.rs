@@ -1,11 +1,13 @@
 //! dotenv as stock tools print a tree: one line for each value of a flat mapping, and one for each comment.
 
+use zeroize::Zeroizing;
+
 use crate::convert::tree::{Data, Piece};
 use crate::convert::{Conversion, ConvertError};
 use crate::value::ValueType;
 
 /// The lines for the root mapping `data`.
-pub(super) fn print(data: &Data<'_>, conversion: &Conversion<'_>) -> Result<String, ConvertError> {
+pub(super) fn print(data: &Data<'_>, conversion: &Conversion<'_>) -> Result<Zeroizing<String>, ConvertError> {
     let mut lines = conversion.buffer();
     let Data::Map(pieces) = data else { return Ok(lines) };
     for piece in pieces {

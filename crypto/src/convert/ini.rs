@@ -2,6 +2,9 @@
 //! place: one before a section, one before a key.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+
+use zeroize::Zeroizing;
 
 use crate::convert::tree::{DEFAULT_SECTION, Data, Piece};
 use crate::convert::{Conversion, ConvertError};
@@ -9,7 +12,10 @@ use crate::document::path::PathId;
 use crate::value::Value;
 
 /// The sections of the root mappings `roots`.
-pub(super) fn print(roots: &[Data<'_>], conversion: &Conversion<'_>) -> Result<String, ConvertError> {
+pub(super) fn print(
+    roots: &[Data<'_>],
+    conversion: &Conversion<'_>,
+) -> Result<Zeroizing<String>, ConvertError> {
     let mut text = conversion.buffer();
     let parts = roots.iter().flat_map(|root| match root {
         Data::Map(pieces) => pieces.as_slice(),
@@ -33,6 +39,9 @@ pub(super) fn print(roots: &[Data<'_>], conversion: &Conversion<'_>) -> Result<S
         }
         let is_bare = number == 0 && name.to_uppercase() == DEFAULT_SECTION;
         let section = Section::of(pieces, conversion)?;
+        if text.len() + section.width() * section.keys.len() > conversion.bytes_max {
+            return Err(conversion.too_large());
+        }
         section.print(name, is_bare, number + 1 == sections.len(), &mut text);
     }
     Ok(text)
@@ -41,10 +50,11 @@ pub(super) fn print(roots: &[Data<'_>], conversion: &Conversion<'_>) -> Result<S
 struct Section<'a> {
     comment: &'a str,
     keys: Vec<Key<'a>>,
+    /// Where each key is among them.
+    places: HashMap<&'a str, usize>,
 }
 
 struct Key<'a> {
-    name: &'a str,
     spelled: Cow<'a, str>,
     value: Cow<'a, str>,
     comment: &'a str,
@@ -52,7 +62,7 @@ struct Key<'a> {
 
 impl<'a> Section<'a> {
     fn of(pieces: &'a [Piece<'a>], conversion: &Conversion<'_>) -> Result<Self, ConvertError> {
-        let mut section = Self { comment: "", keys: Vec::new() };
+        let mut section = Self { comment: "", keys: Vec::new(), places: HashMap::new() };
         for (number, piece) in pieces.iter().enumerate() {
             match piece {
                 Piece::Comment { text, .. } if number == 0 => section.comment = text,
@@ -79,11 +89,19 @@ impl<'a> Section<'a> {
             return Err("a key of INI can neither be empty nor hold a line break");
         }
         let value = quoted(super::in_text(value).ok_or("it is not text")?);
-        match self.keys.iter_mut().find(|key| key.name == name) {
-            Some(key) => key.value = value,
-            None => self.keys.push(Key { name, spelled: spelled(name), value, comment: "" }),
+        match self.places.get(name) {
+            Some(place) => self.keys[*place].value = value,
+            None => {
+                self.places.insert(name, self.keys.len());
+                self.keys.push(Key { spelled: spelled(name), value, comment: "" });
+            }
         }
         Ok(())
+    }
+
+    /// Bytes of the longest key.
+    fn width(&self) -> usize {
+        self.keys.iter().map(|key| key.spelled.len()).max().unwrap_or_default()
     }
 
     fn print(&self, name: &str, is_bare: bool, is_last: bool, text: &mut String) {
@@ -93,7 +111,7 @@ impl<'a> Section<'a> {
         } else if self.keys.is_empty() {
             return;
         }
-        let width = self.keys.iter().map(|key| key.spelled.len()).max().unwrap_or_default();
+        let width = self.width();
         for key in &self.keys {
             comment(key.comment, true, text);
             text.push_str(&key.spelled);

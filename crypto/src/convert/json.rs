@@ -1,12 +1,14 @@
 //! JSON as stock tools print a tree: comments left out, a tab for each level, and Go's way with characters and numbers.
 
+use zeroize::Zeroizing;
+
 use crate::convert::tree::{Data, Piece};
 use crate::convert::{Conversion, ConvertError};
 use crate::document::path::{PathId, ROOT};
 use crate::value::{Value, ValueType};
 
 /// `data` without a line break at its end.
-pub(super) fn print(data: &Data<'_>, conversion: &Conversion<'_>) -> Result<String, ConvertError> {
+pub(super) fn print(data: &Data<'_>, conversion: &Conversion<'_>) -> Result<Zeroizing<String>, ConvertError> {
     let indent = conversion.layout.json_indent.map_or("\t".to_owned(), |spaces| " ".repeat(spaces));
     let mut printer = Printer { text: conversion.buffer(), indent, conversion };
     printer.data(data, ROOT, 0)?;
@@ -14,7 +16,7 @@ pub(super) fn print(data: &Data<'_>, conversion: &Conversion<'_>) -> Result<Stri
 }
 
 struct Printer<'a> {
-    text: String,
+    text: Zeroizing<String>,
     indent: String,
     conversion: &'a Conversion<'a>,
 }
@@ -42,6 +44,9 @@ impl Printer<'_> {
         let mut is_empty = true;
         for piece in pieces {
             let Piece::Part { path, key, data } = piece else { continue };
+            if self.text.len() > self.conversion.bytes_max {
+                return Err(self.conversion.too_large());
+            }
             if !std::mem::take(&mut is_empty) {
                 self.text.push(',');
             }

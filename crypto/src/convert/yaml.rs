@@ -8,6 +8,9 @@
 mod node;
 mod scalar;
 
+use zeroize::Zeroizing;
+
+use crate::convert::Conversion;
 use crate::convert::tree::Data;
 use crate::convert::yaml::node::{Content, Node};
 use crate::convert::yaml::scalar::{Scalar, Style};
@@ -18,11 +21,18 @@ const INDENT_MIN: usize = 2;
 /// Bytes of the longest key that stands on one line with its value.
 const SIMPLE_KEY_MAX: usize = 128;
 
-/// A stream of documents, one for each of `roots`, into `buffer`.
-pub(super) fn print(roots: &[Data<'_>], indent: usize, buffer: String) -> String {
+/// A stream of documents, one for each of `roots`. It ends early where it is too large.
+pub(super) fn print(roots: &[Data<'_>], indent: usize, conversion: &Conversion<'_>) -> Zeroizing<String> {
     let step = if (INDENT_MIN..=INDENT_MAX).contains(&indent) { indent } else { INDENT_MIN };
     let nodes: Vec<Node<'_>> = roots.iter().map(Node::of).collect();
-    let mut printer = Printer { text: buffer, step, whitespace: true, indention: true, ..Printer::default() };
+    let mut printer = Printer {
+        text: conversion.buffer(),
+        bytes_max: conversion.bytes_max,
+        step,
+        whitespace: true,
+        indention: true,
+        ..Printer::default()
+    };
     for (number, root) in nodes.iter().enumerate() {
         printer.document(root, number == 0);
     }
@@ -48,7 +58,8 @@ struct Waiting<'a> {
 
 #[derive(Default)]
 struct Printer<'a> {
-    text: String,
+    text: Zeroizing<String>,
+    bytes_max: usize,
     step: usize,
     column: usize,
     /// The column of the block that is being printed.
@@ -95,6 +106,9 @@ impl<'a> Printer<'a> {
     }
 
     fn node(&mut self, node: &Node<'a>, place: Place) {
+        if self.text.len() > self.bytes_max {
+            return;
+        }
         let outer = self.indent;
         match &node.content {
             Content::List(items) if items.is_empty() => self.empty_list(node),
@@ -293,8 +307,8 @@ impl<'a> Printer<'a> {
         if self.foot_indent == Some(indent) {
             self.line_break();
         }
-        while self.column < indent {
-            self.push(" ");
+        if self.column < indent {
+            self.push(&" ".repeat(indent - self.column));
         }
         self.whitespace = true;
         self.foot_indent = None;

@@ -42,6 +42,15 @@ impl TreePath {
             Some(_) => Ok(Self(steps)),
         }
     }
+
+    /// The document that it starts in, and the steps from that one's root. Every root is a mapping, so that a position
+    /// in front of other steps can only be a document's.
+    pub(crate) fn start(&self) -> (usize, &[Step]) {
+        match self.0.split_first() {
+            Some((Step::Index(document), steps)) if !steps.is_empty() => (*document, steps),
+            _ => (0, &self.0),
+        }
+    }
 }
 
 fn quoted_key(text: &str, quote: char) -> Result<(Step, &str), PathError> {

@@ -14,7 +14,7 @@ use crate::format::Format;
 use crate::secret::SecretText;
 use crate::value::Value;
 
-/// Removes the value at `path` in the first document with its key and its own comments. All other lines stay as they
+/// Removes the value at `path`, in the first document or the one whose position stands in front, with its key and its own comments. All other lines stay as they
 /// are, and a collection that had nothing else becomes an empty one.
 ///
 /// # Errors
@@ -46,8 +46,9 @@ fn edited(text: &str, format: Format, path: &TreePath) -> Result<Option<SecretTe
 
 /// The collection that holds what `path` leads to, and the position in it.
 fn find(document: &Document, path: &TreePath) -> Result<Option<(NodeId, usize)>, PathError> {
-    let root = document.tree.documents.first().and_then(|part| part.root);
-    let (Some(mut node), Some((last, way))) = (root, path.0.split_last()) else { return Ok(None) };
+    let (number, steps) = path.start();
+    let root = document.tree.documents.get(number).and_then(|part| part.root);
+    let (Some(mut node), Some((last, way))) = (root, steps.split_last()) else { return Ok(None) };
     for step in way {
         let Some(index) = position(document, node, step)? else { return Ok(None) };
         node = child(&document.tree, node, index);
@@ -183,6 +184,7 @@ mod tests {
                 ("\"a b\": 1\n? c\n: 2\nd: 3\n", "['c']", "\"a b\": 1\nd: 3\n"),
                 ("a: 1\n---\na: 2\n", "['a']", "{}\n---\na: 2\n"),
                 ("a: 1\nb: 3\n---\na: 2\n", "['a']", "b: 3\n---\na: 2\n"),
+                ("a: 1\n---\na: 2\nb: 3\n", "[1]['a']", "a: 1\n---\nb: 3\n"),
             ],
         );
     }
@@ -356,7 +358,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_told_from_what_cannot_be() {
         let text = "a: 1\nl: [x]\nm: {k: v}\nb: *z\n".replace("*z", "&z {y: 1}") + "c: *z\n";
-        for path in ["['x']", "['m']['x']", "['l'][1]", "['l'][7]", "['x']['y'][0]"] {
+        for path in ["['x']", "[1]['a']", "['m']['x']", "['l'][1]", "['l'][7]", "['x']['y'][0]"] {
             assert_eq!(without(&text, path, Format::Yaml), Ok(None), "{path}");
         }
         for path in ["['a']['b']", "['l']['k']", "['m'][0]", "[0]", "['c']['y']"] {

@@ -11,6 +11,7 @@ mod interop;
 mod objects;
 mod recipients;
 mod refused;
+mod removals;
 mod support;
 mod tamper;
 mod vectors;

@@ -16,6 +16,7 @@ use crate::peers::age::{self, Age};
 use crate::peers::sops::{self, Sops};
 
 mod input;
+mod many;
 mod measure;
 
 use measure::{Comparison, Sample};
@@ -66,6 +67,8 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
             comparisons.push(Comparison::new(format!("{} of {values} values", verb.name()), samples));
         }
     }
+    output::problem(&format!("{} files of {} values each", many::FILES, many::VALUES));
+    comparisons.push(many::compare(folder.path(), &contestants)?);
     report(&comparisons, as_json)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -129,10 +132,22 @@ fn pairs_of(
 }
 
 impl Contestant {
-    fn run(&self, verb: Verb, file: &Path, stdout: File) -> Result<Sample> {
-        let mut command = Command::new(&self.program);
+    /// The program with its identity and nothing else in its environment.
+    fn command(&self) -> Command {
+        self.command_of(&self.program)
+    }
+
+    /// The same environment for another program, which calls it.
+    fn command_of(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
         command.env_clear().env("HOME", "/nonexistent").env("SOPS_AGE_KEY_FILE", &self.identity);
-        command.env("SOPS_DISABLE_VERSION_CHECK", "true").arg(verb.name());
+        command.env("SOPS_DISABLE_VERSION_CHECK", "true");
+        command
+    }
+
+    fn run(&self, verb: Verb, file: &Path, stdout: File) -> Result<Sample> {
+        let mut command = self.command();
+        command.arg(verb.name());
         if let Verb::Encrypt = verb {
             command.args(["--age", &self.recipient]);
         }

@@ -25,6 +25,17 @@ pub(super) struct Call {
     /// The file whose creation rule must be there for sops, although the verb has no use for it.
     rule_for: Option<PathBuf>,
     config: Option<OsString>,
+    /// What prints the changed file in another format, if that was asked for.
+    conversion: Option<Conversion>,
+}
+
+/// A file that is to be in another format once a verb is done with it.
+#[derive(Debug)]
+struct Conversion {
+    file: PathBuf,
+    words: Vec<OsString>,
+    /// Whether a file that the verb left as it was stays so.
+    only_if_changed: bool,
 }
 
 impl Call {
@@ -35,6 +46,17 @@ impl Call {
             Some(file) => config::demand_match(file, self.config.as_deref()),
             None => Ok(()),
         }
+    }
+
+    /// Runs the command, and what is to follow.
+    pub(super) fn run(&self) -> Result<(), CommandError> {
+        let Some(conversion) = &self.conversion else { return commands::attempt(&self.words) };
+        let before = std::fs::read(&conversion.file).ok();
+        commands::attempt(&self.words)?;
+        if conversion.only_if_changed && before == std::fs::read(&conversion.file).ok() {
+            return Ok(());
+        }
+        commands::attempt(&conversion.words)
     }
 }
 
@@ -132,15 +154,18 @@ fn build(
     words.extend(config.as_deref().map(|config| joined("config", config)));
     add_flags(&mut words, verb, line, output)?;
     add_defaults(&mut words, verb, line, top);
-    add_formats(&mut words, verb, line, operands);
+    let formats = add_formats(&mut words, verb, line, operands);
     let indent = line.value("indent").or_else(|| top.value("indent"));
     words.extend(
-        indent.filter(|_| matches!(verb, Verb::Decrypt | Verb::Encrypt)).map(|n| joined("indent", n)),
+        indent
+            .filter(|_| matches!(verb, Verb::Decrypt | Verb::Encrypt | Verb::ExecFile | Verb::Rotate))
+            .map(|n| joined("indent", n)),
     );
     add_services(&mut words, line)?;
+    let conversion = conversion(&words, verb, line, operands, formats);
     words.push("--".into());
     words.extend(operands.iter().map(|operand| as_file_or_text(operand)));
-    Ok(Call { verb, words, rule_for: None, config })
+    Ok(Call { verb, words, rule_for: None, config, conversion })
 }
 
 /// `-` is the name of a file for sops.
@@ -202,7 +227,13 @@ fn add_defaults(words: &mut Vec<OsString>, verb: Verb, line: &Line, top: &Line) 
     }
 }
 
-fn add_formats(words: &mut Vec<OsString>, verb: Verb, line: &Line, operands: &[OsString]) {
+/// The format that a verb reads, and the one that it leaves.
+fn add_formats(
+    words: &mut Vec<OsString>,
+    verb: Verb,
+    line: &Line,
+    operands: &[OsString],
+) -> (Format, Format) {
     let file = match verb {
         Verb::GroupsAdd | Verb::GroupsDelete => line.value("file"),
         _ => operands.first().map(OsString::as_os_str),
@@ -212,30 +243,46 @@ fn add_formats(words: &mut Vec<OsString>, verb: Verb, line: &Line, operands: &[O
         let typed = line.value(flag).and_then(OsStr::to_str).and_then(Format::from_word);
         typed.unwrap_or_else(|| Format::of_file(&name))
     };
+    let (from, to) = (format("input-type"), format("output-type"));
     if verb.reads_a_document() {
-        words.push(joined("input-type", format("input-type").word().as_ref()));
+        words.push(joined("input-type", from.word().as_ref()));
     }
-    if verb.writes_a_document() {
-        words.push(joined("output-type", format("output-type").word().as_ref()));
+    if verb.prints_a_document() {
+        words.push(joined("output-type", to.word().as_ref()));
     }
+    (from, to)
+}
+
+/// What has to follow a verb of ours that writes a document only in the format that it reads.
+fn conversion(
+    words: &[OsString],
+    verb: Verb,
+    line: &Line,
+    operands: &[OsString],
+    (from, to): (Format, Format),
+) -> Option<Conversion> {
+    let changes = matches!(verb, Verb::Edit | Verb::Set | Verb::Unset);
+    let file = operands.first().filter(|_| changes && from != to)?;
+    let shared =
+        ["--config=", "--keyservice=", "--enable-local-keyservice=", "--decryption-order=", "--ignore-mac"];
+    let is_shared = |word: &&OsString| shared.iter().any(|start| word.to_string_lossy().starts_with(start));
+    let mut rotate: Vec<OsString> = ["lacre", "rotate", "--in-place"].map(OsString::from).into();
+    rotate.extend(words.iter().filter(is_shared).cloned());
+    rotate.push(joined("input-type", from.word().as_ref()));
+    rotate.push(joined("output-type", to.word().as_ref()));
+    rotate.extend([OsString::from("--"), as_file_or_text(file)]);
+    Some(Conversion { file: file.into(), words: rotate, only_if_changed: line.is_on("idempotent") })
 }
 
 impl Verb {
     fn reads_a_document(self) -> bool {
-        self.writes_a_document() || matches!(self, Self::ExecEnv | Self::FileStatus | Self::UpdateKeys)
+        let others = [Self::Edit, Self::ExecEnv, Self::FileStatus, Self::Set, Self::Unset, Self::UpdateKeys];
+        self.prints_a_document() || others.contains(&self)
     }
 
-    fn writes_a_document(self) -> bool {
-        matches!(
-            self,
-            Self::Decrypt
-                | Self::Edit
-                | Self::Encrypt
-                | Self::ExecFile
-                | Self::Rotate
-                | Self::Set
-                | Self::Unset
-        )
+    /// In any format.
+    fn prints_a_document(self) -> bool {
+        matches!(self, Self::Decrypt | Self::Encrypt | Self::ExecFile | Self::Rotate)
     }
 }
 
@@ -324,6 +371,11 @@ fn check_flags(verb: Verb, line: &Line, operands: &[OsString]) -> Result<(), Com
         }
         Verb::Set | Verb::Unset => {
             check_path(operands.get(1).map(OsString::as_os_str), Kind::BadValue)?;
+            let source = operands.get(2).map(Path::new).filter(|_| line.is_on("value-file"));
+            if let Some(path) = source.filter(|path| !path.exists()) {
+                return Err(CommandError::general(format!("{}: no such file", path.display()))
+                    .hint("--value-file takes the name of a file that holds the value"));
+            }
         }
         Verb::Decrypt => check_path(line.value("extract"), Kind::TreePath)?,
         Verb::Edit | Verb::Encrypt => check_context(line)?,

@@ -1,7 +1,7 @@
 //! How sops ends: its exit codes where they depend on the verb, and its words where scripts look for them.
 
 use super::Verb;
-use crate::error::{CommandError, Kind};
+use crate::error::Kind;
 
 /// The exit code of sops for a failure of `kind` in `verb`.
 pub(super) fn code(verb: Verb, kind: Kind) -> u8 {
@@ -20,6 +20,7 @@ pub(super) fn code(verb: Verb, kind: Kind) -> u8 {
             | Verb::Set
             | Verb::Unset,
         ) => 2,
+        (Kind::Declined, Verb::UpdateKeys) => 0,
         // The path was understood and leads nowhere; sops has no code for that.
         (Kind::TreePath, _) => 1,
         // A sealed document that cannot be read; sops has a code only for one that is to be sealed.
@@ -28,9 +29,17 @@ pub(super) fn code(verb: Verb, kind: Kind) -> u8 {
     }
 }
 
+/// All that sops says about a failure of `kind`, where tests of others compare the whole of it.
+pub(super) fn whole(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::NoRecipient => Some("Could not generate data key: [empty key group provided]"),
+        _ => None,
+    }
+}
+
 /// The sentence of sops that goes with a failure, for scripts that look for it.
-pub(super) fn words(error: &CommandError) -> Option<&'static str> {
-    match error.kind {
+pub(super) fn words(kind: Kind) -> Option<&'static str> {
+    match kind {
         Kind::AlreadySealed => Some("The file you have provided contains a top-level entry called 'sops'"),
         Kind::NoKey => Some("Failed to get the data key required to decrypt the SOPS file."),
         Kind::Unchanged => Some("File has not changed, exiting."),
