@@ -5,6 +5,8 @@
 mod age_keys;
 mod canary;
 mod cases;
+#[cfg(all(feature = "aws", feature = "azure", feature = "gcp", feature = "vault"))]
+mod cloud_keys;
 mod docs;
 mod editor;
 mod files;
@@ -12,5 +14,7 @@ mod git;
 mod interop;
 #[cfg(feature = "key-service")]
 mod key_service;
+#[cfg(feature = "pgp")]
+mod pgp;
 mod sandbox;
 mod tamper;
