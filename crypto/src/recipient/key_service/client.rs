@@ -57,7 +57,7 @@ impl KeyService {
 
     fn wrap(&self, id: &RecipientId, key: &SecretBytes) -> Result<String, UnwrapError> {
         let Some(named) = Key::of(id) else {
-            return Err(self.broken("cannot be told of such a key"));
+            return Err(self.broken("cannot be told of such a key; one in Azure needs its version"));
         };
         let request = EncryptRequest { key: Some(named), plaintext: key.expose_secret().to_vec() };
         let answer: EncryptResponse = self.call(ENCRYPT, request)?;
