@@ -1,14 +1,15 @@
 //! Where identities are looked for, in which order, and what was found where.
 //!
 //! The order is fixed: age and SSH keys from where sops looks for them (`age`); then OpenPGP rings in `GNUPGHOME`, the
-//! `gpg` program, and AWS KMS, the latter ones only for files that name such a key; and last the key services of others.
-//! All places are read and tried together. A place that cannot be read never hides
+//! `gpg` program, and the services in the cloud (`services`), the latter ones only for files that name such a key; and
+//! last the key services of others. All places are read and tried together. A place that cannot be read never hides
 //! another: what it said is kept, and shown when no identity opens the file.
 
 mod age;
 mod key_service;
 #[cfg(feature = "pgp")]
 mod pgp;
+mod services;
 mod terminal;
 
 use lacre_crypto::error::NoKeyError;
@@ -21,10 +22,7 @@ pub(crate) use age::{default_file as default_age_file, unlocking};
 pub(crate) use key_service::Service;
 #[cfg(feature = "pgp")]
 pub(crate) use pgp::{gpg_program, public_rings};
-
-/// How long a remote key service may take to answer.
-#[cfg(feature = "aws")]
-const REMOTE_DEADLINE: std::time::Duration = std::time::Duration::from_secs(15);
+pub(crate) use services::recipient as service_recipient;
 
 /// What this user holds, as far as a file's recipients ask for it.
 #[derive(Default)]
@@ -59,21 +57,7 @@ impl Keyring {
             #[cfg(not(feature = "pgp"))]
             keyring.note("pgp", "this build has no OpenPGP");
         }
-        if wanted.iter().any(|id| matches!(id, RecipientId::AwsKms(_))) {
-            #[cfg(feature = "aws")]
-            keyring.add_aws();
-            #[cfg(not(feature = "aws"))]
-            keyring.note("kms", "this build has no AWS KMS");
-        }
-        if wanted.iter().any(|id| matches!(id, RecipientId::GcpKms(_))) {
-            keyring.note("gcp_kms", "this build has no GCP KMS");
-        }
-        if wanted.iter().any(|id| matches!(id, RecipientId::AzureKeyVault(_))) {
-            keyring.note("azure_kv", "this build has no Azure Key Vault");
-        }
-        if wanted.iter().any(|id| matches!(id, RecipientId::Vault(_))) {
-            keyring.note("hc_vault", "this build has no Vault");
-        }
+        services::gather(wanted, &mut keyring);
         keyring
     }
 
@@ -115,29 +99,17 @@ impl Keyring {
     }
 
     /// What answers for keys that it does not show.
-    #[cfg(any(feature = "aws", feature = "key-service", feature = "pgp"))]
+    #[cfg(any(
+        feature = "aws",
+        feature = "azure",
+        feature = "gcp",
+        feature = "key-service",
+        feature = "pgp",
+        feature = "vault"
+    ))]
     fn add_service(&mut self, name: impl Into<String>, service: Box<dyn Identity>) {
         self.note(name, "asked");
         self.identities.push(service);
-    }
-
-    #[cfg(feature = "aws")]
-    fn add_aws(&mut self) {
-        let identity = lacre_crypto::recipient::aws_kms::AwsKmsIdentity::new(aws_context());
-        self.add_service("AWS KMS with the credentials of the environment", Box::new(identity));
-    }
-}
-
-/// AWS as the environment configures it, `AWS_ENDPOINT_URL` included. A person runs this, so roles and profiles
-/// that a file names are followed.
-#[cfg(feature = "aws")]
-pub(crate) fn aws_context() -> lacre_crypto::recipient::aws_kms::AwsContext {
-    use lacre_crypto::recipient::aws_kms::{AwsContext, AwsCredentials};
-    AwsContext {
-        endpoint: None,
-        credentials: AwsCredentials::Environment,
-        deadline: REMOTE_DEADLINE,
-        allow_role_and_profile: true,
     }
 }
 
@@ -151,11 +123,38 @@ fn next_steps(wanted: &[RecipientId]) -> Vec<String> {
     if has(|id| matches!(id, RecipientId::AwsKms(_))) {
         steps.push("log in to AWS as someone who may use the key for decryption".to_owned());
     }
+    if has(|id| matches!(id, RecipientId::GcpKms(_))) {
+        steps.push(
+            "log in with `gcloud auth application-default login`, or set GOOGLE_CREDENTIALS".to_owned(),
+        );
+    }
+    if has(|id| matches!(id, RecipientId::AzureKeyVault(_))) {
+        steps.push(
+            "log in with `az login`, or set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET"
+                .to_owned(),
+        );
+    }
+    steps.extend(vault_steps(wanted));
     if has(|id| matches!(id, RecipientId::Pgp(_))) {
         steps.push("import the secret key with `gpg --import`, or set GNUPGHOME to where it is".to_owned());
     }
     steps.push("ask someone who can open it to add you to .sops.yaml and run `lacre updatekeys`".to_owned());
     steps
+}
+
+/// The token goes to servers that the user names, so the address that the file names has to be one of these.
+fn vault_steps(wanted: &[RecipientId]) -> Vec<String> {
+    let address = wanted.iter().find_map(|id| match id {
+        RecipientId::Vault(key) => Some(&key.address),
+        _ => None,
+    });
+    let Some(address) = address else { return Vec::new() };
+    vec![
+        format!(
+            "if you trust that server with your token, set VAULT_ADDR={address} or add it to SOPS_HC_VAULT_ALLOWLIST"
+        ),
+        "log in with `vault login`, or set VAULT_TOKEN".to_owned(),
+    ]
 }
 
 fn section(text: &mut String, title: &str, lines: impl Iterator<Item = String>) {

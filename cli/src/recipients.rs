@@ -91,15 +91,16 @@ pub(crate) fn parse_age(word: &str) -> Result<RecipientId, CommandError> {
     })
 }
 
-/// An OpenPGP fingerprint, without its spaces and in upper case.
+/// An OpenPGP fingerprint, without its spaces and in upper case; a `!` behind it pins a subkey.
 pub(crate) fn parse_pgp(word: &str) -> Result<RecipientId, CommandError> {
     let fingerprint: String = word.chars().filter(|character| !character.is_whitespace()).collect();
-    let digits = fingerprint.strip_prefix("0x").unwrap_or(&fingerprint);
+    let name = fingerprint.strip_prefix("0x").unwrap_or(&fingerprint);
+    let digits = name.strip_suffix('!').unwrap_or(name);
     if !matches!(digits.len(), 40 | 64) || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(CommandError::general(format!("pgp recipient `{word}`: not a fingerprint of 40 digits"))
             .hint("`gpg --list-keys --fingerprint` shows fingerprints"));
     }
-    Ok(RecipientId::Pgp(digits.to_ascii_uppercase()))
+    Ok(RecipientId::Pgp(name.to_ascii_uppercase()))
 }
 
 /// An AWS KMS key from the command line, with its encryption context.
@@ -184,10 +185,10 @@ pub(crate) fn build(id: &RecipientId) -> Result<Box<dyn Recipient>, CommandError
             Ok(recipient) => Ok(Box::new(recipient)),
             Err(error) => Err(CommandError::general(format!("{id}: {error}"))),
         },
-        RecipientId::AwsKms(key) => build_kms(key),
-        RecipientId::AzureKeyVault(_) | RecipientId::GcpKms(_) | RecipientId::Vault(_) => {
-            Err(CommandError::general(format!("{id}: this build cannot seal for it")))
-        }
+        RecipientId::AwsKms(_)
+        | RecipientId::AzureKeyVault(_)
+        | RecipientId::GcpKms(_)
+        | RecipientId::Vault(_) => crate::identities::service_recipient(id),
         RecipientId::Other { .. } => {
             Err(CommandError::general(format!("{id}: this build cannot seal for it"))
                 .hint("remove it with `--rm-…` or `lacre updatekeys`, or write the file with stock sops"))
@@ -196,33 +197,26 @@ pub(crate) fn build(id: &RecipientId) -> Result<Box<dyn Recipient>, CommandError
     }
 }
 
-#[cfg(feature = "aws")]
-fn build_kms(key: &AwsKmsKey) -> Result<Box<dyn Recipient>, CommandError> {
-    let context = crate::identities::aws_context();
-    match lacre_crypto::recipient::aws_kms::AwsKmsRecipient::new(key.clone(), context) {
-        Ok(recipient) => Ok(Box::new(recipient)),
-        Err(error) => Err(CommandError::general(format!("kms {}: {error}", key.arn))),
-    }
-}
-
-#[cfg(not(feature = "aws"))]
-fn build_kms(key: &AwsKmsKey) -> Result<Box<dyn Recipient>, CommandError> {
-    Err(CommandError::general(format!("kms {}: this build has no AWS KMS", key.arn)))
-}
-
 /// In process when a ring of public keys has it, else through `gpg`.
 #[cfg(feature = "pgp")]
 fn build_pgp(fingerprint: &str) -> Result<Box<dyn Recipient>, CommandError> {
     use lacre_crypto::recipient::pgp::PgpRecipient;
+    let mut refused = None;
     for ring in crate::identities::public_rings() {
-        if let Ok(recipient) = PgpRecipient::find(fingerprint, &ring) {
-            return Ok(Box::new(recipient));
+        match PgpRecipient::look_up(fingerprint, ring.expose_secret()) {
+            Ok(Some(recipient)) => return Ok(Box::new(recipient)),
+            Ok(None) => {}
+            Err(error) => refused = Some(error),
         }
     }
-    match PgpRecipient::from_gpg(fingerprint, &crate::identities::gpg_program()) {
-        Ok(recipient) => Ok(Box::new(recipient)),
-        Err(error) => Err(CommandError::general(format!("pgp {fingerprint}: {error}"))
-            .hint("import the public key with `gpg --import`")),
+    // gpg may have a newer certificate, or another place for them.
+    match (PgpRecipient::from_gpg(fingerprint, &crate::identities::gpg_program()), refused) {
+        (Ok(recipient), _) => Ok(Box::new(recipient)),
+        (Err(_), Some(refused)) => Err(CommandError::general(format!("pgp {fingerprint}: {refused}")).hint(
+            "import a current certificate of its owner with `gpg --import`, or leave that recipient out",
+        )),
+        (Err(error), None) => Err(CommandError::general(format!("pgp {fingerprint}: {error}"))
+            .hint("import a current public key with `gpg --import`")),
     }
 }
 

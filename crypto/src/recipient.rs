@@ -26,7 +26,7 @@ pub mod key_service;
 #[cfg(feature = "pgp")]
 pub mod pgp;
 pub mod post_quantum;
-#[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "vault"))]
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "key-service", feature = "vault"))]
 mod remote;
 #[cfg(feature = "vault")]
 pub mod vault;

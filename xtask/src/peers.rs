@@ -9,6 +9,7 @@ use crate::install::Component;
 pub mod age;
 pub mod audit;
 pub mod bao;
+pub mod clouds;
 pub mod cluster;
 pub mod etcd;
 pub mod fake_gcs;
@@ -18,11 +19,13 @@ pub mod kube_controller_manager;
 pub mod kubectl;
 pub mod moto;
 pub mod sops;
+pub mod ssh_keygen;
 
 /// Every component, the cheap ones first.
 pub const ALL: [&Component; 12] = [
     &gpg::COMPONENT,
     &age::COMPONENT,
+    &ssh_keygen::COMPONENT,
     &age::V1_3,
     &sops::V3_11,
     &moto::COMPONENT,

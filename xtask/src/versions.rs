@@ -24,3 +24,5 @@ pub const MOTO: &str = "5.2.5";
 pub const SOPS_3_11: &str = "3.11.0";
 /// The newest sops that Lacre is proven against, and the one it is measured against.
 pub const SOPS_3_13: &str = "3.13.3";
+/// OpenSSH's key maker, as the distribution has it: only its presence is asked for.
+pub const SSH_KEYGEN: &str = "debian";

@@ -8,20 +8,29 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use lacre_crypto::SecretBytes;
-use lacre_crypto::recipient::pgp::{GpgProgram, read_secret_keys};
+use lacre_crypto::recipient::pgp::{GpgProgram, usable_secret_keys};
 use lacre_crypto::recipient::{Identity, KEY_FILE_BYTES_MAX};
 
 use super::Keyring;
 use crate::files;
 
+/// Most keys of a ring that cannot be used and are told of.
+const TOLD_MAX: usize = 10;
+
 /// Adds the secret ring, if there is one, and the program.
 pub(super) fn gather(keyring: &mut Keyring) {
     if let Some(ring) = home().map(|home| home.join("secring.gpg")).filter(|ring| ring.exists()) {
         let name = ring.display().to_string();
-        let keys = read(&ring).and_then(|bytes| read_secret_keys(&bytes).map_err(|error| error.to_string()));
+        let keys =
+            read(&ring).and_then(|bytes| usable_secret_keys(&bytes).map_err(|error| error.to_string()));
         match keys {
-            Ok(keys) => {
-                keyring.add(name, keys.into_iter().map(|key| Box::new(key) as Box<dyn Identity>).collect());
+            Ok((keys, others)) => {
+                let keys = keys.into_iter().map(|key| Box::new(key) as Box<dyn Identity>).collect();
+                keyring.add(name.clone(), keys);
+                others
+                    .iter()
+                    .take(TOLD_MAX)
+                    .for_each(|reason| keyring.note(name.clone(), reason.to_string()));
             }
             Err(reason) => keyring.note(name, reason),
         }
@@ -37,10 +46,11 @@ pub(crate) fn gpg_program() -> GpgProgram {
     GpgProgram { program, home: variable("GNUPGHOME").map(PathBuf::from) }
 }
 
-/// Rings of public keys that can be read in process.
-pub(crate) fn public_rings() -> Vec<Vec<u8>> {
-    let ring = home().map(|home| home.join("pubring.gpg")).filter(|ring| ring.exists());
-    ring.and_then(|ring| read(&ring).ok()).map(|bytes| bytes.expose_secret().to_vec()).into_iter().collect()
+/// Rings of public keys that can be read in process: the older form first, as gpg does where both are.
+pub(crate) fn public_rings() -> Vec<SecretBytes> {
+    let Some(home) = home() else { return Vec::new() };
+    // One that cannot be read is left to gpg, which says what is wrong with it.
+    ["pubring.gpg", "pubring.kbx"].iter().filter_map(|name| read(&home.join(name)).ok()).collect()
 }
 
 fn home() -> Option<PathBuf> {

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use xtask::peers::age::Age;
 use xtask::peers::sops::Sops;
+use xtask::peers::ssh_keygen::SshKeygen;
 use xtask::process::Tool;
 
 use crate::sandbox::{self, Sandbox};
@@ -99,12 +100,11 @@ impl Place {
 
     /// Makes an SSH key with the real program, and gives its public line.
     fn ssh_keygen(&self, name: &str, kind: &str, passphrase: &str) -> String {
+        let key = SshKeygen::new().unwrap().generate(&["-t", kind], passphrase).unwrap();
         let path = self.home(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let mut command = self.command("ssh-keygen");
-        command.args(["-q", "-C", "ops@example.org", "-t", kind, "-N", passphrase, "-f"]).arg(&path);
-        assert!(command.status().unwrap().success());
-        fs::read_to_string(path.with_extension("pub")).unwrap().trim().to_owned()
+        fs::write(&path, key.identity).unwrap();
+        key.recipient
     }
 
     fn home(&self, name: &str) -> PathBuf {

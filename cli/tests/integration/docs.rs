@@ -26,6 +26,7 @@ fn every_help_has_an_example_that_parses_as_help() {
         &["encrypt"],
         &["init"],
         &["keygen"],
+        &["keyservice"],
         &["kube", "seal"],
         &["reseal"],
         &["rotate"],

@@ -6,10 +6,10 @@ use xtask::peers::moto::Moto;
 use xtask::peers::sops::Sops;
 use xtask::process::Tool;
 
-const PLAIN: &str = "# a comment\nuser: admin\nport: 5432\nlist:\n    - x\n    - true\n";
+pub(crate) const PLAIN: &str = "# a comment\nuser: admin\nport: 5432\nlist:\n    - x\n    - true\n";
 
 /// Seals with `lacre` and opens with every sops, then the reverse. `recipient` is the flag with its value.
-fn both_ways(recipient: &[&str], environment: &[(&str, String)]) {
+pub(crate) fn both_ways(recipient: &[&str], environment: &[(&str, String)]) {
     let sandbox = Sandbox::new();
     sandbox.write("plain.yaml", PLAIN);
     let lacre = |words: &[&str]| {

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::io::Write;
+#[cfg(feature = "vault")]
+use std::net::TcpListener;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -10,6 +12,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+#[cfg(feature = "vault")]
+use xtask::peers::bao::Bao;
+#[cfg(all(feature = "azure", feature = "gcp"))]
+use xtask::peers::clouds::Clouds;
 use xtask::peers::gpg::{Algorithm, Gpg};
 use xtask::peers::moto::Moto;
 use xtask::peers::sops::Sops;
@@ -101,6 +107,44 @@ fn aws_kms() {
     let arn = moto.create_key().unwrap();
     let environment: Environment = moto.environment().into_iter().collect();
     all_ways(&["--kms", &arn, "--encryption-context", "team:shop"], &environment);
+}
+
+#[test]
+#[cfg(feature = "vault")]
+fn transit() {
+    let bao = Bao::shared().unwrap();
+    let key = bao.transit_key("key-service").unwrap();
+    let environment = vec![("VAULT_ADDR", bao.address().to_owned()), ("VAULT_TOKEN", bao.token().to_owned())];
+    all_ways(&["--hc-vault-transit", &key], &environment);
+}
+
+#[test]
+#[cfg(all(feature = "azure", feature = "gcp"))]
+fn google_and_azure() {
+    let clouds = Clouds::shared().unwrap();
+    all_ways(&["--gcp-kms", &clouds.gcp_key("a")], &clouds.environment());
+    let pinned = format!("{}/{}", clouds.azure_key(), clouds.azure_versions()[0]);
+    all_ways(&["--azure-kv", &pinned], &clouds.environment());
+}
+
+/// Whoever asks names the server; the service's token goes where its user lets it go.
+#[test]
+#[cfg(feature = "vault")]
+fn the_services_vault_token_does_not_follow_an_address_of_a_client() {
+    let bao = Bao::shared().unwrap();
+    let key = bao.transit_key("key-service-stolen").unwrap();
+    let environment = vec![("VAULT_ADDR", bao.address().to_owned()), ("VAULT_TOKEN", bao.token().to_owned())];
+    let sandbox = Sandbox::new();
+    let (_server, address) = serve(&sandbox, sandbox::lacre(), &environment);
+    sandbox.write("a.yaml", PLAIN);
+    ask_ok(&sandbox, sandbox::lacre(), &address, &["encrypt", "-i", "--hc-vault-transit", &key, "a.yaml"]);
+    let stranger = TcpListener::bind("127.0.0.1:0").unwrap();
+    stranger.set_nonblocking(true).unwrap();
+    let named = format!("http://{}", stranger.local_addr().unwrap());
+    sandbox.write("a.yaml", &sandbox.read("a.yaml").replace(bao.address(), &named));
+    let refused = ask(&sandbox, sandbox::lacre(), &address, &["decrypt", "a.yaml"]);
+    assert_eq!(refused.status.code(), Some(128), "{}", String::from_utf8_lossy(&refused.stderr));
+    assert!(stranger.accept().is_err(), "the service called the stranger");
 }
 
 #[test]

@@ -5,6 +5,8 @@
 mod age_keys;
 mod canary;
 mod cases;
+#[cfg(all(feature = "aws", feature = "azure", feature = "gcp", feature = "vault"))]
+mod cloud_keys;
 mod docs;
 mod drop_in;
 mod editor;
@@ -15,6 +17,8 @@ mod interop;
 #[cfg(feature = "key-service")]
 mod key_service;
 mod killed;
+#[cfg(feature = "pgp")]
+mod pgp;
 mod publish;
 mod removing;
 mod running;

@@ -110,7 +110,14 @@ impl Service {
 }
 
 async fn connect(context: GcpContext) -> Result<KeyManagementService, UnwrapError> {
-    let mut builder = KeyManagementService::builder().with_credentials(credentials(&context)?);
+    let credentials = credentials(&context)?;
+    // Where there are none, the client waits for a machine's account that no machine elsewhere has.
+    match tokio::time::timeout(context.deadline / 3, credentials.headers(http::Extensions::new())).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => return Err(denied(failure::words(&error))),
+        Err(_) => return Err(denied("no Google credentials were found")),
+    }
+    let mut builder = KeyManagementService::builder().with_credentials(credentials);
     if let Some(endpoint) = context.endpoint {
         builder = builder.with_endpoint(endpoint);
     }

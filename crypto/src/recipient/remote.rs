@@ -27,15 +27,15 @@ pub(super) const ANSWER_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// The way of one caller to one service.
 pub(super) struct Door {
-    service: &'static str,
+    service: String,
     deadline: Duration,
     runtime: Mutex<Option<Runtime>>,
 }
 
 impl Door {
     /// A way to the service that messages call `service`; one call takes `deadline` at most.
-    pub(super) fn new(service: &'static str, deadline: Duration) -> Self {
-        Self { service, deadline, runtime: Mutex::default() }
+    pub(super) fn new(service: &str, deadline: Duration) -> Self {
+        Self { service: service.to_owned(), deadline, runtime: Mutex::default() }
     }
 
     /// Does `work` within the deadline.
@@ -45,17 +45,19 @@ impl Door {
         W: Future<Output = Result<T, UnwrapError>> + Send + 'static,
     {
         let deadline = self.deadline;
-        let late = {
-            let service = self.service;
-            move || unreachable(format!("{service} did not answer within {} s", deadline.as_secs_f32()))
-        };
         let (sender, receiver) = sync_channel(1);
         self.handle()?.spawn(async move {
             let outcome = tokio::time::timeout(deadline, work).await;
             // Nobody receives when the caller gave up first.
-            let _ = sender.send(outcome.unwrap_or_else(|_| Err(late())));
+            let _ = sender.send(outcome);
         });
-        receiver.recv_timeout(deadline.saturating_add(GRACE)).unwrap_or_else(|_| Err(late()))
+        match receiver.recv_timeout(deadline.saturating_add(GRACE)) {
+            Ok(Ok(outcome)) => outcome,
+            _ => {
+                let limit = deadline.as_secs_f32();
+                Err(unreachable(format!("{} did not answer within {limit} s", self.service)))
+            }
+        }
     }
 
     /// The runtime, started by the first call.

@@ -1,6 +1,8 @@
 //! Each kind of recipient and identity, both directions, with the program or service it claims to speak to.
 
 mod age;
+#[cfg(feature = "age-ssh")]
+mod age_ssh;
 #[cfg(feature = "aws")]
 mod aws_kms;
 #[cfg(feature = "pgp")]

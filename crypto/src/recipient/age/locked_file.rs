@@ -305,4 +305,16 @@ mod tests {
             assert!(reason.contains(says), "{reason}");
         }
     }
+
+    #[test]
+    fn size_is_limited_on_both_sides() {
+        let file = lock(SECRET.as_bytes(), Format::Binary);
+        let padded = |length| {
+            let mut bytes = file.expose_secret().to_vec();
+            bytes.resize(length, 0);
+            read(SecretBytes::new(bytes), &Unlocking::nobody())
+        };
+        assert!(padded(KEY_FILE_BYTES_MAX).is_ok());
+        assert!(padded(KEY_FILE_BYTES_MAX + 1).err().unwrap().reason.contains("larger than"));
+    }
 }

@@ -147,3 +147,70 @@ fn said(error: Option<&impl std::fmt::Display>) -> String {
         visible.map(|character| if character.is_control() { ' ' } else { character }).collect();
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipient::Recipient;
+
+    fn nobody() -> Arc<dyn Prompt> {
+        Arc::new(Nobody)
+    }
+
+    fn recipient(name: &str, payload: &[u8]) -> String {
+        use bech32::ToBase32;
+        bech32::encode(&format!("age1{name}"), payload.to_base32(), bech32::Variant::Bech32).unwrap()
+    }
+
+    #[test]
+    fn recipients_are_read_with_and_without_payload() {
+        for (payload, expected) in [(&[7; 33][..], true), (&[], false)] {
+            let read = PluginRecipient::parse(&recipient("lacre-test", payload)).unwrap();
+            assert_eq!((read.name(), read.has_payload), ("lacre-test", expected));
+        }
+        for text in [recipient("pq", &[7; 1216]), recipient("a/b", &[7]), recipient("", &[7; 32])] {
+            assert!(PluginRecipient::parse(&text).is_none(), "{text}");
+        }
+        assert!(AgeRecipient::parse(&recipient("pq", &[7; 3])).is_err());
+        assert!(!AgeRecipient::parse(&recipient("yubikey", &[7])).unwrap().is_post_quantum());
+        assert!(AgeRecipient::parse(&recipient("tagpq", &[7])).unwrap().is_post_quantum());
+    }
+
+    #[test]
+    fn a_plugin_that_is_not_there_is_named_by_its_program() {
+        let text = recipient("lacre-test", &[7]);
+        let read = AgeRecipient::parse(&text).unwrap();
+        let error = read.wrap(&SecretBytes::new(vec![7; 32])).unwrap_err();
+        assert!(error.reason.contains("age-plugin-lacre-test is not on the search path"), "{error}");
+        let identity =
+            PluginIdentity::parse(&PluginKey::default_for_plugin("lacre-test").to_string(), &nobody());
+        let identity = identity.unwrap();
+        let wrapped = |name: String| WrappedKey {
+            recipient: RecipientId::Age(name),
+            enc: String::new(),
+            created_at: None,
+        };
+        let error = identity.unwrap(&wrapped(text)).unwrap().unwrap_err();
+        assert_eq!(error.kind, UnwrapFailure::Unreachable);
+        assert!(error.reason.contains("age-plugin-lacre-test"), "{error}");
+        let native = crate::recipient::age::tests::PUBLIC.to_owned();
+        assert!(identity.unwrap(&wrapped(native)).is_none(), "no program is run for a native kind");
+        assert_eq!(identity.public(), "age plugin lacre-test");
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        for name in ["", "../sh", "a b", "a/b"] {
+            assert!(default_identity(name, &nobody()).err().unwrap().contains("such a name"), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_plugins_words_are_bounded_and_on_one_line() {
+        let words = format!("\u{2068}a\u{2069}\n\tb\u{1b}[2J {}", "x".repeat(2 * MESSAGE_CHARACTERS_MAX));
+        let line = said(Some(&words));
+        assert!(line.starts_with("a b [2J xxx"), "{line}");
+        assert!(line.chars().count() <= MESSAGE_CHARACTERS_MAX);
+        assert_eq!(said(None::<&String>), "");
+    }
+}

@@ -9,7 +9,10 @@ use crate::recipient::remote::{by_status, deepest, quote};
 /// Sorts what the client reports. Nothing in it is secret: requests are never part of its errors.
 pub(super) fn classify(error: &Error) -> UnwrapError {
     match error.kind() {
-        ErrorKind::HttpResponse { status, .. } => answered(u16::from(*status), &error.to_string()),
+        ErrorKind::HttpResponse { status, error_code, .. } => {
+            let code = error_code.as_deref().unwrap_or_default();
+            answered(u16::from(*status), &format!("{code}: {error}"))
+        }
         ErrorKind::Credential => denied(format!("cannot log in to Azure: {}", first_line(error))),
         ErrorKind::Connection | ErrorKind::Io => {
             unreachable(format!("cannot reach Azure: {}", deepest(error)))
@@ -28,7 +31,10 @@ fn answered(status: u16, said: &str) -> UnwrapError {
         return unreachable("Azure answered with a redirect, which is not followed");
     }
     let kind: UnwrapFailure = by_status(status);
-    UnwrapError::new(kind, format!("Azure answered HTTP status {status}: {}", quote(said)))
+    UnwrapError::new(
+        kind,
+        format!("Azure answered HTTP status {status}: {}", quote(said.trim_start_matches(": "))),
+    )
 }
 
 /// What follows is a link to a page about the client.

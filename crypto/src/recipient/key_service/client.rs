@@ -2,12 +2,10 @@
 
 use std::error::Error;
 use std::fmt;
-use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prost::Message;
-use tokio::runtime::{Builder, Handle, Runtime};
 use tonic::client::Grpc;
 use tonic::codegen::http::uri::PathAndQuery;
 use tonic::transport::{Channel, Endpoint};
@@ -19,21 +17,18 @@ use super::message::{
     DECRYPT, DecryptRequest, DecryptResponse, ENCRYPT, EncryptRequest, EncryptResponse, Key,
     MESSAGE_BYTES_MAX,
 };
+use crate::recipient::remote::{Door, broken, deepest, quote, unreachable};
 use crate::recipient::{
     Effort, Identity, Recipient, RecipientId, UnwrapError, UnwrapFailure, WRAPPED_KEY_BYTES_MAX, WrapError,
     WrappedKey, is_key_length,
 };
 use crate::secret::SecretBytes;
 
-/// How much longer than the deadline an answer is waited for: the runtime tells of the deadline itself, unless its
-/// one thread is stuck.
+/// How much more time than it has the service is told: ours, which is told of in our words, comes first.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How long making a connection may take, however long an answer may.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
-
-/// Most characters of the service's own words that a message repeats.
-const QUOTE_CHARS_MAX: usize = 300;
 
 /// A key service to ask. Clones share the connection, which is made by the first call.
 #[derive(Clone)]
@@ -42,7 +37,7 @@ pub struct KeyService(Arc<Shared>);
 struct Shared {
     address: ServiceAddress,
     deadline: Duration,
-    runtime: Mutex<Option<Runtime>>,
+    door: Door,
     channel: Arc<Mutex<Option<Channel>>>,
     /// Why it was not reached, once it was not: it is not waited for again.
     lost: Mutex<Option<UnwrapError>>,
@@ -51,13 +46,8 @@ struct Shared {
 impl KeyService {
     /// The service at `address`, which has `deadline` for each call.
     pub fn new(address: ServiceAddress, deadline: Duration) -> Self {
-        Self(Arc::new(Shared {
-            address,
-            deadline,
-            runtime: Mutex::default(),
-            channel: Arc::default(),
-            lost: Mutex::default(),
-        }))
+        let door = Door::new(&format!("the key service {address}"), deadline);
+        Self(Arc::new(Shared { address, deadline, door, channel: Arc::default(), lost: Mutex::default() }))
     }
 
     /// Whether it was called and not reached.
@@ -67,7 +57,7 @@ impl KeyService {
 
     fn wrap(&self, id: &RecipientId, key: &SecretBytes) -> Result<String, UnwrapError> {
         let Some(named) = Key::of(id) else {
-            return Err(self.broken("cannot be told of such a key"));
+            return Err(self.broken("cannot be told of such a key; one in Azure needs its version"));
         };
         let request = EncryptRequest { key: Some(named), plaintext: key.expose_secret().to_vec() };
         let answer: EncryptResponse = self.call(ENCRYPT, request)?;
@@ -97,55 +87,24 @@ impl KeyService {
         if let Some(lost) = lock(&self.0.lost).clone() {
             return Err(lost);
         }
-        let outcome = self.send(path, request);
-        outcome.map_err(|failure| match failure {
-            Failure::Said(error) => error,
-            Failure::Lost(reason) => {
-                let reason = format!("the key service {} {reason}", self.0.address);
-                let error = UnwrapError::new(UnwrapFailure::Unreachable, reason);
-                lock(&self.0.lost).get_or_insert(error).clone()
-            }
-        })
-    }
-
-    fn send<Q, A>(&self, path: &'static str, request: Q) -> Result<A, Failure>
-    where
-        Q: Message + 'static,
-        A: Message + Default + 'static,
-    {
-        let late = || Failure::Lost(format!("did not answer within {} s", self.0.deadline.as_secs_f32()));
         let (address, deadline) = (self.0.address.clone(), self.0.deadline);
         let channel = Arc::clone(&self.0.channel);
-        let (sender, receiver) = sync_channel(1);
-        self.handle()?.spawn(async move {
-            let answer =
-                tokio::time::timeout(deadline, unary(channel, address, deadline, path, request)).await;
-            // Nobody receives when the caller gave up first.
-            let _ = sender.send(answer);
-        });
-        let Ok(Ok(answer)) = receiver.recv_timeout(deadline.saturating_add(GRACE)) else {
-            return Err(late());
-        };
-        answer.map_err(|status| self.classify(&status))
+        let work = async move { Ok(unary(channel, address, deadline, path, request).await) };
+        match self.0.door.call(work) {
+            Err(late) => Err(self.lost(late)),
+            Ok(answer) => answer.map_err(|status| self.classify(&status)),
+        }
     }
 
-    /// The runtime, started by the first call.
-    fn handle(&self) -> Result<Handle, Failure> {
-        let mut runtime = lock(&self.0.runtime);
-        if let Some(runtime) = &*runtime {
-            return Ok(runtime.handle().clone());
-        }
-        let started =
-            Builder::new_multi_thread().worker_threads(1).thread_name("key-service").enable_all().build();
-        let started = started.map_err(|error| Failure::Lost(format!("cannot be called: {error}")))?;
-        Ok(runtime.insert(started).handle().clone())
+    fn lost(&self, error: UnwrapError) -> UnwrapError {
+        lock(&self.0.lost).get_or_insert(error).clone()
     }
 
     /// Tells what the service said from what kept it from saying anything: only the latter has a cause of its own.
-    fn classify(&self, status: &Status) -> Failure {
-        let causes = || std::iter::successors(status.source(), |cause| (*cause).source());
-        if let Some(deepest) = causes().last() {
-            return Failure::Lost(format!("was not reached: {}", quote(&deepest.to_string())));
+    fn classify(&self, status: &Status) -> UnwrapError {
+        if let Some(cause) = status.source() {
+            let reason = format!("the key service {} was not reached: {}", self.0.address, deepest(cause));
+            return self.lost(unreachable(reason));
         }
         let kind = match status.code() {
             Code::DataLoss | Code::InvalidArgument => UnwrapFailure::Broken,
@@ -157,25 +116,17 @@ impl KeyService {
         };
         let said = quote(status.message());
         let said = if said.is_empty() { status.code().description().to_owned() } else { said };
-        Failure::Said(UnwrapError::new(kind, format!("the key service {} answered: {said}", self.0.address)))
+        UnwrapError::new(kind, format!("the key service {} answered: {said}", self.0.address))
     }
 
     fn broken(&self, what: &str) -> UnwrapError {
-        UnwrapError::new(UnwrapFailure::Broken, format!("the key service {} {what}", self.0.address))
+        broken(format!("the key service {} {what}", self.0.address))
     }
 }
 
 impl fmt::Debug for KeyService {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "KeyService({})", self.0.address)
-    }
-}
-
-impl Drop for Shared {
-    /// Waits for nothing: dropping a runtime the plain way would panic inside another one.
-    fn drop(&mut self) {
-        let runtime = self.runtime.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        runtime.into_iter().for_each(Runtime::shutdown_background);
     }
 }
 
@@ -222,14 +173,6 @@ impl Recipient for ServedRecipient {
     }
 }
 
-/// Why a call gave nothing.
-enum Failure {
-    /// No answer: what happened, to stand behind the service's name.
-    Lost(String),
-    /// The service's refusal.
-    Said(UnwrapError),
-}
-
 async fn unary<Q, A>(
     channel: Arc<Mutex<Option<Channel>>>,
     address: ServiceAddress,
@@ -247,7 +190,6 @@ where
         .max_encoding_message_size(MESSAGE_BYTES_MAX);
     grpc.ready().await.map_err(|error| Status::from_error(Box::new(error)))?;
     let mut request = Request::new(request);
-    // For the service to know; ours, which is told in our words, comes first.
     request.set_timeout(deadline.saturating_add(GRACE));
     let codec = ProstCodec::<Q, A>::default();
     Ok(grpc.unary(request, PathAndQuery::from_static(path), codec).await?.into_inner())
@@ -281,11 +223,6 @@ fn has_form_of(id: &RecipientId, enc: &str) -> bool {
         _ => "",
     };
     !enc.trim().is_empty() && enc.len() <= WRAPPED_KEY_BYTES_MAX && enc.starts_with(begins)
-}
-
-/// One line of bounded length without control characters: the text comes from outside.
-fn quote(text: &str) -> String {
-    text.chars().filter(|character| !character.is_control()).take(QUOTE_CHARS_MAX).collect()
 }
 
 /// A lock whose holder panicked still guards plain data.
@@ -483,7 +420,7 @@ mod tests {
         let served = Served::on_tcp(Arc::new(Says::new(ARMOR, Ok(32))), LIMITS);
         let address = served.address().to_owned();
         let call = move || asked(&address).is_ok();
-        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let outcomes =
             runtime.block_on(async { [call.clone()(), tokio::task::spawn_blocking(call).await.unwrap()] });
         assert_eq!(outcomes, [true; 2]);

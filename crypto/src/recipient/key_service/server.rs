@@ -276,7 +276,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A running service that ends with this.
-    pub(in super::super) struct Served {
+    pub(crate) struct Served {
         address: String,
         end: Option<oneshot::Sender<()>>,
         thread: Option<JoinHandle<()>>,
@@ -284,13 +284,13 @@ pub(super) mod tests {
     }
 
     impl Served {
-        pub(in super::super) fn on_tcp(keeper: Arc<dyn Keeper>, limits: Limits) -> Self {
+        pub(crate) fn on_tcp(keeper: Arc<dyn Keeper>, limits: Limits) -> Self {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let address = format!("tcp://{}", listener.local_addr().unwrap());
             Self::start(Listener::Tcp(listener), address, keeper, limits)
         }
 
-        pub(in super::super) fn on_socket(keeper: Arc<dyn Keeper>, limits: Limits) -> Self {
+        pub(crate) fn on_socket(keeper: Arc<dyn Keeper>, limits: Limits) -> Self {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("a socket");
             let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
@@ -300,7 +300,7 @@ pub(super) mod tests {
             served
         }
 
-        pub(in super::super) fn address(&self) -> &str {
+        pub(crate) fn address(&self) -> &str {
             &self.address
         }
 
