@@ -22,7 +22,7 @@ pub mod sops;
 pub mod ssh_keygen;
 
 /// Every component, the cheap ones first.
-pub const ALL: [&Component; 12] = [
+pub const ALL: [&Component; 13] = [
     &gpg::COMPONENT,
     &age::COMPONENT,
     &ssh_keygen::COMPONENT,
