@@ -139,8 +139,11 @@ fn apply(change: &[u8], text: &mut Vec<u8>) {
 }
 
 fn values(content: &[u8], format: Format) -> Vec<(String, Vec<u8>)> {
-    let text = format.document_text(content).expect("what opened is text");
-    let document = Document::read(text.expose_secret(), format).expect("what opened can be read");
+    if format == Format::Binary {
+        return vec![(String::new(), content.to_vec())];
+    }
+    let text = std::str::from_utf8(content).expect("what opened is text");
+    let document = Document::read(text, format).expect("what opened can be read");
     let value = |leaf: &lacre_crypto::document::Leaf| {
         (format!("{:?}", leaf.value.kind()), leaf.value.bytes().to_vec())
     };

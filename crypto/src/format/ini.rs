@@ -54,15 +54,25 @@ impl Syntax for Ini {
     ) -> (Vec<Insertion>, bool) {
         let line_break = line_break(text);
         let is_open = !text.is_empty() && !text.ends_with('\n');
-        let mut block = format!("{}[{BLOCK_KEY}]{line_break}", if is_open { line_break } else { "" });
+        let end = if is_open { line_break } else { "" };
+        let blank = if text.is_empty() { "" } else { line_break };
+        let mut block = format!("{end}{blank}[{BLOCK_KEY}]{line_break}");
         for (name, text) in flat::flatten(first) {
             block.extend([&name, " = ", &value::written(&flat::escaped(&text)), line_break]);
         }
         (vec![Insertion { offset: text.len(), text: block }], is_open)
     }
 
-    fn block_places(&self, _text: &str, tree: &Tree) -> Vec<Range<usize>> {
-        tree.root_entry(0, BLOCK_KEY).map(|block| tree.nodes[block.value].outer.clone()).into_iter().collect()
+    /// With the empty line before it, which stock tools write as well.
+    fn block_places(&self, text: &str, tree: &Tree) -> Vec<Range<usize>> {
+        let Some(block) = tree.root_entry(0, BLOCK_KEY) else { return Vec::new() };
+        let mut place = tree.nodes[block.value].outer.clone();
+        let before = &text[..place.start];
+        let above = before.strip_suffix('\n').map(|above| above.strip_suffix('\r').unwrap_or(above));
+        if let Some(above) = above.filter(|above| above.is_empty() || above.ends_with('\n')) {
+            place.start = above.len();
+        }
+        vec![place]
     }
 
     fn insertion(

@@ -13,6 +13,9 @@ const INPUTS: usize = 300;
 /// Documents above this length take the time of a hundred others.
 const SEED_BYTES_MAX: usize = 2048;
 
+/// What the formats give a meaning to.
+const SIGNS: &[u8] = b" \t\n\r:#-[]{}&*!|>'\"%@`,?=\\\0";
+
 /// A fixed sequence (xorshift), so that a failure comes back.
 struct Sequence(u64);
 
@@ -36,7 +39,7 @@ impl Sequence {
                     let copy = bytes[at..end].to_vec();
                     bytes.splice(at..at, copy);
                 }
-                2 => bytes.insert(at, b" \t\n\r:#-[]{}&*!|>'\"%@`,?=\\\0"[self.below(27)]),
+                2 => bytes.insert(at, SIGNS[self.below(SIGNS.len())]),
                 3 if !other.is_empty() => {
                     let from = self.below(other.len());
                     let to = (from + self.below(40)).min(other.len());
