@@ -17,4 +17,5 @@ mod removing;
 mod running;
 mod sandbox;
 mod shells;
+mod status;
 mod tamper;
