@@ -12,6 +12,7 @@ mod git;
 mod hooks;
 mod interop;
 mod killed;
+mod many;
 mod publish;
 mod removing;
 mod running;
