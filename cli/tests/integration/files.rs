@@ -86,8 +86,11 @@ fn what_is_not_text_is_refused_with_its_place() {
     fs::write(sandbox.work().join("a.yaml"), b"a: \xff\n").unwrap();
     let output = sandbox.lacre(&["encrypt", "--age", &sandbox::recipient("ops"), "a.yaml"]);
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: a.yaml: line 1, column 4: not UTF-8 text\n\
-         hint: save it as UTF-8, or seal all of it as one value with `--input-type binary`\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "error: a.yaml: line 1, column 4: not UTF-8 text\n\
+         hint: save it as UTF-8, or seal all of it as one value with `--input-type binary`\n"
+    );
 }
 
 #[test]

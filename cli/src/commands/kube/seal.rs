@@ -126,11 +126,10 @@ fn recipients(args: &SealArgs, input: &Path, context: &Context) -> Result<ReadyG
 /// The age recipients in a ConfigMap that a controller published.
 fn published(path: &Path) -> Result<Vec<RecipientId>, CommandError> {
     let text = files::read(Some(path), None)?.content;
-    let object: yaml_serde::Value = yaml_serde::from_str(text.expose_secret())
-        .map_err(|error| {
-            CommandError::on(Kind::Read, path.display(), error)
-                .hint("`kubectl get configmap -n lacre-system -o yaml NAME` prints one")
-        })?;
+    let object: yaml_serde::Value = yaml_serde::from_str(text.expose_secret()).map_err(|error| {
+        CommandError::on(Kind::Read, path.display(), error)
+            .hint("`kubectl get configmap -n lacre-system -o yaml NAME` prints one")
+    })?;
     if object.get("kind").and_then(yaml_serde::Value::as_str) != Some("ConfigMap") {
         return Err(CommandError::on(Kind::Read, path.display(), "is no ConfigMap")
             .hint("`kubectl get configmap -n lacre-system -o yaml NAME` prints one"));
