@@ -116,7 +116,8 @@ pub fn set(
 fn edited(text: &str, document: &Document, path: &TreePath, value: &Plain) -> Result<String, PathError> {
     let (tree, syntax) = (&document.tree, document.format.syntax());
     let (number, steps) = path.start();
-    let part = tree.documents.get(number).ok_or_else(|| PathError(format!("there is no document {number}")))?;
+    let part =
+        tree.documents.get(number).ok_or_else(|| PathError(format!("there is no document {number}")))?;
     let mut node = part.root.ok_or_else(|| PathError(format!("document {number} is empty")))?;
     for (taken, step) in steps.iter().enumerate() {
         match child(document, node, step)? {
