@@ -51,10 +51,10 @@ pub(crate) enum Kind {
     NotRun(u8),
     /// Nobody is named to seal for.
     NoRecipient,
+    /// A kind of keys stands twice in the order of decryption.
+    OrderRepeats,
     /// Input cannot be read or parsed.
     Read,
-    /// A kind of keys stands twice in the order of decryption.
-    RepeatedKind,
     /// The path does not lead to a value.
     TreePath,
     /// The editor closed without a change.
@@ -82,7 +82,7 @@ impl Kind {
             Self::TreePath => 91,
             Self::NoDocument => 92,
             Self::NoFile => 100,
-            Self::RepeatedKind => 112,
+            Self::OrderRepeats => 112,
             Self::NoKey => 128,
             Self::Interrupted(signal) => 128 + signal,
             Self::Unchanged => 200,
@@ -115,7 +115,7 @@ impl Kind {
             Self::NoRecipient => "no-recipient",
             Self::NotRun(_) => "not-run",
             Self::Read => "read",
-            Self::RepeatedKind => "repeated-kind",
+            Self::OrderRepeats => "order-repeats",
             Self::TreePath => "tree-path",
             Self::Unchanged => "unchanged",
             Self::Write => "write",

@@ -174,7 +174,7 @@ fn build(
     add_services(&mut words, line)?;
     let conversion = conversion(&words, verb, line, operands, formats);
     words.push("--".into());
-    words.extend(operands.iter().map(|operand| as_file_or_text(operand)));
+    words.extend(operands.iter().map(as_file_or_text));
     Ok(Call { verb, words, rule_for: None, config, conversion })
 }
 

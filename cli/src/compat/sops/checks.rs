@@ -17,7 +17,7 @@ pub(super) fn check_order(order: &OsStr) -> Result<(), CommandError> {
     let kinds: Vec<&str> = order.split(',').collect();
     match kinds.iter().enumerate().find(|(index, kind)| kinds[..*index].contains(kind)) {
         Some((_, kind)) => {
-            Err(CommandError::new(Kind::RepeatedKind, format!("--decryption-order names `{kind}` twice"))
+            Err(CommandError::new(Kind::OrderRepeats, format!("--decryption-order names `{kind}` twice"))
                 .hint("name each kind once, such as `age,pgp,kms`"))
         }
         None => Ok(()),
