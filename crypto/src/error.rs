@@ -90,7 +90,9 @@ pub enum DecryptError {
     #[error("the sops block: {0}")]
     Metadata(String),
     /// The message authentication code differs from that of the values.
-    #[error("MAC mismatch: these are not the values that were sealed; the file was changed outside of its tools")]
+    #[error(
+        "MAC mismatch: these are not the values that were sealed; the file was changed outside of its tools"
+    )]
     MacMismatch,
     /// There is no message authentication code.
     #[error("the sops block has no MAC")]

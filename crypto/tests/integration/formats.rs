@@ -4,8 +4,8 @@
 use lacre_crypto::recipient::age::AgeIdentity;
 use lacre_crypto::recipient::{Identity, Recipient};
 use lacre_crypto::{
-    EncryptOptions, Format, Groups, Layout, OpenOptions, SealedFile, SecretBytes, SecretText, Selector, SelectorKind,
-    TreePath, Verdict, reencrypt, reseal, rotate, set,
+    EncryptOptions, Format, Groups, Layout, OpenOptions, SealedFile, SecretBytes, SecretText, Selector,
+    SelectorKind, TreePath, Verdict, reencrypt, reseal, rotate, set,
 };
 
 use xtask::peers::sops::Sops;
@@ -102,7 +102,10 @@ fn a_binary_file_is_sealed_whatever_the_selector() {
     assert!(sealed.starts_with("{\n\t\"data\": \"ENC[") && !sealed.contains("nothing"), "{sealed}");
     let opened = open(&sealed, Format::Binary, &identity).unwrap();
     let path = |text: &str| TreePath::parse(text).unwrap();
-    assert_eq!(opened.extract(&path("[\"data\"]"), Format::Binary, &Layout::default()).unwrap().expose_secret(), b"\xff");
+    assert_eq!(
+        opened.extract(&path("[\"data\"]"), Format::Binary, &Layout::default()).unwrap().expose_secret(),
+        b"\xff"
+    );
     for at in ["[\"data\"]", "[\"more\"]"] {
         let error = set(&opened, &path(at), &"\"x\"".into(), &write_options()).unwrap_err();
         assert!(error.to_string().contains("one value"), "{error}");
