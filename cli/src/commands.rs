@@ -100,6 +100,7 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
 pub(crate) fn attempt(words: &[OsString]) -> Result<(), CommandError> {
     let line = CommandLine::try_parse_from(words).map_err(|error| {
         CommandError::general(error.to_string().trim_start_matches("error: ").trim_end().to_owned())
+            .hint("see `lacre --help` for what this build can do")
     })?;
     let context = Context { global: line.global, output: Output::default() };
     line.command.run(&context)

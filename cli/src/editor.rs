@@ -153,7 +153,7 @@ fn editor_words() -> Result<Vec<OsString>, CommandError> {
         Some((variable, value)) => shlex::split(&value)
             .filter(|words| !words.is_empty())
             .ok_or_else(|| {
-                CommandError::on(Kind::Editor, &variable, "has an open quote")
+                CommandError::on(Kind::Editor, variable, "has an open quote")
                     .hint(format!("write {variable} as a shell would take it"))
             })?
             .into_iter()

@@ -85,10 +85,13 @@ impl<'a> Opener<'a> {
         Self { context, gathered: Mutex::default() }
     }
 
-    /// One that has looked, once, for all identities that may open what is sealed for `wanted`.
+    /// One that has looked, once, for all identities that may open what is sealed for `wanted`. Nobody wanted means that
+    /// it is not known yet who is: looking for them twice would ask a person twice.
     pub(crate) fn expecting(context: &'a Context, wanted: &[RecipientId]) -> Self {
         let opener = Self::new(context);
-        opener.identities(wanted);
+        if !wanted.is_empty() {
+            opener.identities(wanted);
+        }
         opener
     }
 

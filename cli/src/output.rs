@@ -14,6 +14,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use serde_json::{Value, json};
 
+use crate::compat;
 use crate::error::{CommandError, Kind};
 
 pub(crate) use recording::{Replay, recorded};
@@ -37,12 +38,15 @@ impl Output {
         to_stdout(text.as_bytes())
     }
 
-    /// Tells what was done: `line` to a person on standard error, `value` to a script on standard output.
+    /// Tells what was done: `line` to a person on standard error, `value` to a script on standard output. Like sops,
+    /// whoever stands in for it says nothing about what went well.
     pub(crate) fn done(self, line: &str, value: &Value) -> Result<(), CommandError> {
         if self.json {
             return to_stdout(format!("{value}\n").as_bytes());
         }
-        self.note(line);
+        if !compat::as_sops() {
+            self.note(line);
+        }
         Ok(())
     }
 

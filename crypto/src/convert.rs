@@ -163,11 +163,7 @@ impl<'a> Conversion<'a> {
 
     fn part(&self, path: &TreePath) -> Result<SecretBytes, ConvertError> {
         let roots = tree::roots(self.document, self.values);
-        // Every root is a mapping, so that a position in front can only be that of a document.
-        let (document, steps) = match path.0.split_first() {
-            Some((Step::Index(document), steps)) if !steps.is_empty() => (*document, steps),
-            _ => (0, path.0.as_slice()),
-        };
+        let (document, steps) = path.start();
         let root = roots.into_iter().nth(document).ok_or_else(nothing)?;
         let (at, found) = steps.iter().try_fold((ROOT, root), descend)?;
         let text = match (&found, self.to) {

@@ -1,8 +1,9 @@
 //! What can be told of a sealed file without any key: whether all that should be sealed is, in the exact form, for
 //! recipients that can be used. Whether the values open, and whether the seal is right, only a key can tell.
 
+mod problem;
+
 use std::collections::HashMap;
-use std::fmt;
 
 use crate::Timestamp;
 use crate::decrypt::SealedFile;
@@ -15,6 +16,8 @@ use crate::recipient::{RecipientId, WrappedKey};
 use crate::seal::Profile;
 use crate::seal::digest::stored;
 use crate::value::{Form, Nonce, Sealed, ValueType};
+
+pub use problem::Problem;
 
 /// How far ahead of the clock a file may say it was written.
 const AHEAD_SECONDS_MAX: i64 = 300;
@@ -50,116 +53,6 @@ pub struct Finding {
     pub line: usize,
     /// What.
     pub problem: Problem,
-}
-
-/// The kinds of findings.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Problem {
-    /// A word that kubectl reads as something else stands without quotes in a cluster object.
-    AmbiguousWord(String),
-    /// A value should be sealed and is not in the exact form of a sealed one.
-    BadForm {
-        /// Path of the value.
-        path: String,
-        /// What is wrong with the form.
-        reason: &'static str,
-    },
-    /// The MAC or the seal is not in the form of a sealed value.
-    BadField {
-        /// Its field in the `sops` block.
-        field: &'static str,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// A value should be sealed and is in the clear.
-    Clear(String),
-    /// That many comments could be sealed and are in the clear.
-    ClearComments(usize),
-    /// A value that stays in the clear has the form of a sealed one: its ciphertext would be taken for the secret.
-    ClearSealedForm(String),
-    /// The time of the last change is in the future.
-    FutureTime,
-    /// Flux would decrypt the object before the cluster sees it.
-    FluxWouldDecrypt,
-    /// The same nonce seals different data: who compares the two learns about both.
-    NonceReused {
-        /// Path of the value.
-        path: String,
-        /// The line of the value that has it, too.
-        other_line: usize,
-    },
-    /// An EncryptedSecret is not what one must be.
-    Object(String),
-    /// An entry for a recipient cannot be used.
-    Recipient {
-        /// For whom.
-        recipient: RecipientId,
-        /// Why not.
-        reason: String,
-    },
-    /// A recipient withstands quantum computers, and another one opens the file to them all the same.
-    WeakerRecipient,
-}
-
-impl Problem {
-    /// Whether the file is safe and readable as it is, and only worth a look.
-    pub fn is_warning(&self) -> bool {
-        match self {
-            Self::AmbiguousWord(_)
-            | Self::ClearComments(_)
-            | Self::FutureTime
-            | Self::FluxWouldDecrypt
-            | Self::WeakerRecipient => true,
-            // Another tool may be able to use what this build cannot.
-            Self::Recipient { recipient, .. } => matches!(recipient, RecipientId::Other { .. }),
-            Self::BadForm { .. }
-            | Self::BadField { .. }
-            | Self::Clear(_)
-            | Self::ClearSealedForm(_)
-            | Self::NonceReused { .. }
-            | Self::Object(_) => false,
-        }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AmbiguousWord(word) => {
-                write!(formatter, "kubectl reads `{word}` as something else than text")
-            }
-            Self::BadForm { path, reason } => write!(formatter, "`{path}` is not properly sealed: {reason}"),
-            Self::BadField { field, reason } => write!(formatter, "the field `{field}`: {reason}"),
-            Self::Clear(path) => write!(formatter, "`{path}` should be sealed and is in the clear"),
-            Self::ClearComments(1) => {
-                formatter.write_str("a comment is in the clear: anyone may have added it")
-            }
-            Self::ClearComments(count) => {
-                write!(formatter, "{count} comments are in the clear: anyone may have added them")
-            }
-            Self::ClearSealedForm(path) => {
-                write!(
-                    formatter,
-                    "`{path}` is sealed and should not be: the selector or its place was changed"
-                )
-            }
-            Self::FutureTime => formatter.write_str("the time of the last change is in the future"),
-            Self::FluxWouldDecrypt => {
-                formatter.write_str("Flux would decrypt this object before the cluster sees it")
-            }
-            Self::NonceReused { path, other_line } => {
-                write!(
-                    formatter,
-                    "`{path}` is sealed with the nonce of line {other_line}, and differs from it"
-                )
-            }
-            Self::Object(reason) => formatter.write_str(reason),
-            Self::Recipient { recipient, reason } => write!(formatter, "{recipient}: {reason}"),
-            Self::WeakerRecipient => formatter.write_str(
-                "a post-quantum recipient protects nothing here, since other recipients are not post-quantum",
-            ),
-        }
-    }
 }
 
 impl SealedFile {
@@ -419,7 +312,9 @@ fn ambiguous_words(text: &str, document: &Document) -> Vec<(usize, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::{ManifestOptions, seal_manifest};
     use crate::recipient::age::AgeIdentity;
+    use crate::seal::Scope;
     use crate::{EncryptOptions, Groups, SecretText, Selector, SelectorKind, WriteOptions, encrypt};
 
     const PLAIN: &str = "# c\na: secret\nb: other\nc_unencrypted: 1\nd: null\ne: ''\n";
@@ -525,6 +420,29 @@ mod tests {
         assert_eq!(plain_objects(&stream, Format::Yaml), [4]);
         assert_eq!(plain_objects("kind: EncryptedSecret\n", Format::Yaml), Vec::<usize>::new());
         assert_eq!(plain_objects("{{ kind: EncryptedSecret", Format::Yaml), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn an_object_is_what_one_must_be() {
+        let manifest = "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: shop}\nstringData: {password: x}\n";
+        let recipient = AgeIdentity::generate().recipient();
+        let options = ManifestOptions {
+            namespace: None,
+            scope: Scope::Strict,
+            clusters: Vec::new(),
+            groups: Groups::one(vec![&recipient]),
+            keys_from: Vec::new(),
+            write: WriteOptions { now: Timestamp::now(), seal: true, allow_plaintext: false },
+        };
+        let text = seal_manifest(&SecretText::from(manifest), Format::Yaml, options).unwrap();
+        let found = inspect(&text);
+        assert!(found.is_object && found.findings.is_empty(), "{:?}", found.findings);
+        let changed = |from: &str, to: &str| said(&text.replace(from, to)).join("\n");
+        assert!(changed(FLUX_ANNOTATION, "other/annotation").contains("Flux would decrypt"));
+        assert!(changed("^(data|stringData)$", "^stringData$").contains("and nothing else"));
+        assert!(changed("spec:\n", "spec:\n  colour: red\n").contains("colour"));
+        let seal = text.lines().find(|line| line.trim().starts_with("lacre: ")).unwrap();
+        assert!(changed(&format!("{seal}\n"), "").contains("must have a seal"));
     }
 
     #[test]

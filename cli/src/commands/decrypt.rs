@@ -15,8 +15,8 @@ use crate::{batch, config, delivery, files, sealing};
 
 /// Open sealed documents, after verifying that nobody changed them.
 ///
-/// Files that are made with plaintext, or replaced by it in place, are readable by their owner alone. Of a folder, the sealed files
-/// are taken.
+/// Files that are made with plaintext, or replaced by it in place, are readable by their owner alone. Of a folder, the
+/// sealed files are taken.
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  lacre decrypt secrets.yaml\n  \
     lacre decrypt --extract '[\"db\"][\"password\"]' secrets.yaml\n  \

@@ -31,9 +31,19 @@ pub(crate) fn run(args: &FilestatusArgs, context: &Context) -> Result<(), Comman
     let typed = FormatArgs { input_type: args.input_type.clone(), ..FormatArgs::default() };
     let format = sealing::format(&input.name, &typed)?;
     let sealed = match SealedFile::read(input.content.expose_secret(), format) {
-        Ok(file) => file.metadata().mac.is_some(),
+        Ok(file) => {
+            let metadata = file.metadata();
+            !metadata.version.is_empty() && metadata.mac.as_ref().is_some_and(|mac| !mac.is_empty())
+        }
         Err(DecryptError::NotSealed) => false,
+        Err(DecryptError::Parse(_)) if is_plain(input.content.expose_secret()) => false,
         Err(error) => return Err(CommandError::opening(&input.name.display().to_string(), error)),
     };
     context.output.text(&format!("{}\n", json!({ "encrypted": sealed })))
+}
+
+/// Whether a text that cannot be read is certainly not sealed: stock tools read some that we refuse to seal. What was
+/// sealed and cut off has sealed values left, if not its block.
+fn is_plain(text: &str) -> bool {
+    !text.contains("sops") && !text.contains("ENC[AES256_GCM,")
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lacre_crypto::recipient::RecipientId;
-use lacre_crypto::{OpenFile, Verdict};
+use lacre_crypto::{EncryptOptions, Groups, OpenFile, Verdict, WriteOptions};
 use serde_json::json;
 
 use super::Context;
@@ -158,7 +158,7 @@ fn rotate(
     context: &Context,
 ) -> Result<(), CommandError> {
     let input = files::read(Some(&target.path), args.format.filename_override.as_deref())?;
-    let format = target.format(&args.format)?;
+    let format = target.format(&args.format.to_read())?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
     let open = opener.open_to_write(&input, format, leniency)?;
     if open.verdict() == Verdict::NeverSealed && !args.accept_recipients {
@@ -171,8 +171,16 @@ fn rotate(
     let groups = changed(&name, opening::groups(&open), added, removed, context.output)?;
     let ready = ready.groups(&groups, open.metadata().shamir_threshold, context)?;
     let options = sealing::write_options(&input.name, context);
-    let sealed = lacre_crypto::rotate(&open, &ready.as_groups(), &options)
-        .map_err(|error| CommandError::writing(&name, error))?;
+    let sealed = match sealing::output_format(format, &args.format)? {
+        to if to == format => lacre_crypto::rotate(&open, &ready.as_groups(), &options)
+            .map_err(|error| CommandError::writing(&name, error))?,
+        to => {
+            let layout = config::layout(&input.name, args.format.indent, context)?;
+            let text = open.converted(to, &layout).map_err(|error| CommandError::converting(&name, error))?;
+            let options = as_before(&open, ready.as_groups(), options);
+            lacre_crypto::encrypt(&text, to, &options).map_err(|error| CommandError::writing(&name, error))?
+        }
+    };
     delivery::sealed(&sealed, &args.target, &input, context.output)?;
     if !args.target.in_place && args.target.output.is_none() {
         return Ok(());
@@ -183,6 +191,18 @@ fn rotate(
         "removed": removed.iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
     context.output.done(&format!("{name}: sealed under a new data key"), &value)
+}
+
+/// How a document that was printed in another format is sealed: with what `open` was sealed by.
+fn as_before<'a>(open: &OpenFile, groups: Groups<'a>, write: WriteOptions) -> EncryptOptions<'a> {
+    let metadata = open.metadata();
+    EncryptOptions {
+        groups,
+        selector: metadata.selector.clone(),
+        mac_only_encrypted: metadata.mac_only_encrypted,
+        bind: None,
+        write,
+    }
 }
 
 /// `groups` with `added` in the first one and without `removed`.

@@ -1,10 +1,11 @@
-//! The command line of sops 3.13: its verbs, its flags before verbs and in place of verbs, its exit codes.
+//! The command line of sops: its verbs, its flags before verbs and in place of verbs, its exit codes.
 //!
 //! In three steps: read what was typed ([`line`], by the tables in [`flags`]); put it into our own words
-//! ([`call`]), which refuses what sops refuses; run the command. What differs while a command runs is asked of
+//! ([`call`]), and refuse what sops refuses ([`checks`]); run the command. What differs while a command runs is asked of
 //! [`super::as_sops`] where it happens.
 
 mod call;
+mod checks;
 mod exit;
 mod flags;
 mod help;
@@ -18,7 +19,7 @@ use line::Line;
 
 use crate::error::CommandError;
 use crate::output::Output;
-use crate::{commands, process};
+use crate::process;
 
 /// What `--version` says, so that scripts that look for a version find the one whose place we take.
 const VERSION_ANSWER: &str =
@@ -133,7 +134,7 @@ fn run_all(calls: &[Call], output: Output) -> ExitCode {
 }
 
 fn run_one(call: &Call, output: Output) -> u8 {
-    let result = call.check().and_then(|()| commands::attempt(&call.words));
+    let result = call.check().and_then(|()| call.run());
     match result {
         Ok(()) => 0,
         Err(error) => {

@@ -35,7 +35,7 @@ pub(crate) fn layout(name: &Path, typed: Option<i64>, context: &Context) -> Resu
         None => configured(name, context)?,
     };
     let refuse = |what: &str, indent: i64| {
-        CommandError::new(Kind::General, format!("an indent of {indent} cannot be used for {what}"))
+        CommandError::new(Kind::Emit, format!("an indent of {indent} cannot be used for {what}"))
             .hint("give `--indent` a number of spaces")
     };
     let defaults = Layout::default();

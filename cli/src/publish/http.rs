@@ -7,7 +7,6 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response};
 
 use crate::error::{CommandError, Kind};
-use crate::output::printable;
 
 /// How long one request may take, answer included.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -16,6 +15,7 @@ const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 /// Most bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Most characters of an answer that are shown.
+#[cfg(any(feature = "aws", feature = "gcp"))]
 const SHOWN_CHARS_MAX: usize = 200;
 
 /// Does `work`, and waits for it.
@@ -59,6 +59,7 @@ pub(super) async fn body(address: &str, mut answer: Response) -> Result<Vec<u8>,
 }
 
 /// Nothing for success, else what the service says.
+#[cfg(any(feature = "aws", feature = "gcp"))]
 pub(super) async fn success(address: &str, answer: Response) -> Result<(), CommandError> {
     let status = answer.status();
     if status.is_success() {
@@ -66,7 +67,8 @@ pub(super) async fn success(address: &str, answer: Response) -> Result<(), Comma
     }
     let body = body(address, answer).await.unwrap_or_default();
     let said: String = String::from_utf8_lossy(&body).chars().take(SHOWN_CHARS_MAX).collect();
-    Err(refused(address, status).hint(format!("it said: {}", printable(said.trim()))))
+    let said = crate::output::printable(said.trim());
+    Err(refused(address, status).hint(format!("it said: {said}")))
 }
 
 /// The service at `address` answered with `status`.
@@ -81,6 +83,7 @@ pub(super) fn refused(address: &str, status: reqwest::StatusCode) -> CommandErro
 }
 
 /// `text` as a part of a path, with `/` kept.
+#[cfg(any(feature = "aws", feature = "vault"))]
 pub(super) fn path_encoded(text: &str) -> String {
     encoded(text, b"-_.~/")
 }
@@ -103,6 +106,6 @@ mod tests {
 
     #[test]
     fn paths_are_escaped() {
-        assert_eq!(path_encoded("a/b c+d?é~"), "a/b%20c%2Bd%3F%C3%A9~");
+        assert_eq!(encoded("a/b c+d?é~", b"-_.~/"), "a/b%20c%2Bd%3F%C3%A9~");
     }
 }

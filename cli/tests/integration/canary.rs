@@ -53,6 +53,15 @@ fn no_command_tells_a_secret_on_standard_error() {
         &["updatekeys", "--yes", "a.yaml"],
         &["textconv", "a.yaml"],
         &["encrypt", "a.yaml"],
+        &["filestatus", "a.yaml"],
+        &["groups", "add", "--file", "a.yaml", "--age", "nobody"],
+        &["groups", "delete", "--file", "a.yaml", "7"],
+        &["exec-env", "a.yaml", "--", "no-such-program"],
+        &["exec-env", "a.yaml", "exit 3"],
+        &["exec-file", "a.yaml", "--", "no-such-program", "{}"],
+        &["exec-file", "--no-fifo", "a.yaml", "exit 3"],
+        &["unset", "a.yaml", r#"["password"]["deeper"]"#],
+        &["unset", "a.yaml", r#"["other"]"#],
     ] {
         assert_silent(&sandbox.lacre(words), &format!("{words:?}"));
     }

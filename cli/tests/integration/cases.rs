@@ -7,6 +7,7 @@
 //! setup: encrypt --in-place a.yaml        a command that must succeed first; any number
 //! args: decrypt a.yaml                    the command, split as a shell would
 //! env: NAME=value                         any number; `env: -NAME` takes one away
+//! as: sops                                under that name; `lacre` if absent
 //! exit: 128                               0 if absent
 //! === file a.yaml                         files before
 //! === stdin
@@ -24,6 +25,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -62,6 +64,7 @@ fn every_case_holds() {
 struct Case {
     setup: Vec<Vec<String>>,
     args: Vec<String>,
+    program: Option<String>,
     env: Vec<String>,
     exit: i32,
     stdin: Option<String>,
@@ -87,6 +90,9 @@ fn run(name: &str, text: &str) -> Result<(), String> {
     }
     let before = snapshot(&sandbox.work());
     let mut command = sandbox.command(sandbox::lacre());
+    if let Some(name) = &case.program {
+        command.arg0(name);
+    }
     command.args(&case.args);
     for setting in &case.env {
         match (setting.strip_prefix('-'), setting.split_once('=')) {
@@ -156,6 +162,7 @@ fn parse(text: &str) -> Result<Case, String> {
             "setup" => case.setup.push(words()?),
             "args" => case.args = words()?,
             "env" => case.env.push(value.to_owned()),
+            "as" => case.program = Some(value.to_owned()),
             "exit" => case.exit = value.parse().map_err(|_| format!("`{line}` is no number"))?,
             _ => return Err(format!("`{line}` is not understood")),
         }

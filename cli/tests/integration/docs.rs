@@ -21,7 +21,9 @@ fn the_reference_is_that_of_the_command() {
 #[test]
 fn every_help_has_an_example_that_parses_as_help() {
     for words in [
-        &["decrypt"][..],
+        &["check"][..],
+        &["decrypt"],
+        &["doctor"],
         &["edit"],
         &["encrypt"],
         &["init"],

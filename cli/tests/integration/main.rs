@@ -19,9 +19,11 @@ mod key_service;
 mod killed;
 #[cfg(feature = "pgp")]
 mod pgp;
+mod many;
 mod publish;
 mod removing;
 mod running;
 mod sandbox;
 mod shells;
+mod status;
 mod tamper;

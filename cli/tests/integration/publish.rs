@@ -185,6 +185,26 @@ fn s3_gets_the_file_as_it_is_or_sealed_anew() {
     );
 }
 
+/// moto computes the signature itself here, and refuses another one.
+#[test]
+fn what_goes_to_s3_is_signed() {
+    let moto = Moto::start().unwrap();
+    moto.s3("PUT", "/signed").unwrap();
+    let (id, secret) = moto.require_signatures().unwrap();
+    let sandbox = sandbox_with("- {s3_bucket: signed, s3_prefix: 'p q/é+~/'}\n");
+    let environment = |secret: &str| {
+        let mut environment = moto.environment();
+        environment.retain(|(name, _)| !name.starts_with("AWS_ACCESS") && !name.starts_with("AWS_SECRET"));
+        environment.push(("AWS_ACCESS_KEY_ID", id.clone()));
+        environment.push(("AWS_SECRET_ACCESS_KEY", secret.to_owned()));
+        environment
+    };
+    succeeds(&sandbox, &environment(&secret), &["publish", "--yes", "a.yaml"]);
+    let refused = run(&sandbox, &environment("another"), &["publish", "--yes", "a.yaml"]);
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(1) && told.contains("403"), "{told}");
+}
+
 #[test]
 fn gcs_gets_the_file_where_stock_sops_puts_it() {
     let gcs = FakeGcs::start().unwrap();

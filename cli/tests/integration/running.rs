@@ -113,11 +113,13 @@ fn a_reader_that_holds_the_pipe_does_not_keep_the_next_one_waiting() {
 }
 
 #[test]
-fn a_file_is_gone_after_a_signal() {
+fn a_file_is_in_memory_and_gone_after_a_signal() {
     let sandbox = sealed();
-    let words = ["exec-file", "--no-fifo", "a.yaml", "echo {}; exec sleep 600"];
+    let words = ["exec-file", "--no-fifo", "a.yaml", "echo {}; stat -f -c %T {}; exec sleep 600"];
     let mut child = start(&sandbox, &words);
-    let place = line(&mut BufReader::new(child.stdout.take().unwrap()));
+    let mut says = BufReader::new(child.stdout.take().unwrap());
+    let (place, system) = (line(&mut says), line(&mut says));
+    assert_eq!(system, "tmpfs");
     assert_eq!(std::fs::read_to_string(&place).unwrap(), PLAIN);
     send(&child, Signal::TERM);
     assert_eq!(child.wait().unwrap().code(), Some(143));

@@ -5,7 +5,7 @@ use crate::error::PathError;
 
 /// A way from the root to a value: keys and positions, as in `["a"][0]['b']`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TreePath(pub(crate) Vec<Step>);
+pub struct TreePath(pub(super) Vec<Step>);
 
 /// One key or position.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -111,6 +111,39 @@ impl Moto {
         Ok(answer.body)
     }
 
+    /// Makes a user who may do everything in S3, and checks signatures from now on; gives the user's access key.
+    ///
+    /// # Errors
+    /// moto refuses.
+    pub fn require_signatures(&self) -> Result<(String, String)> {
+        let policy =
+            r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:*","Resource":"*"}]}"#;
+        let policy: String = policy.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        self.iam("CreateUser", "UserName=ops")?;
+        self.iam("PutUserPolicy", &format!("UserName=ops&PolicyName=all&PolicyDocument={policy}"))?;
+        let made = self.iam("CreateAccessKey", "UserName=ops")?;
+        let field = |name: &str| {
+            let (_, rest) = made.split_once(&format!("<{name}>")).context("an access key without field")?;
+            rest.split_once('<').map(|(value, _)| value.to_owned()).context("an answer cut short")
+        };
+        let key = (field("AccessKeyId")?, field("SecretAccessKey")?);
+        let answer = http::request(self.port, "POST", "/moto-api/reset-auth", &[], "0")?;
+        ensure!(answer.status == 200, "reset-auth: {} {}", answer.status, answer.body);
+        Ok(key)
+    }
+
+    fn iam(&self, action: &str, parameters: &str) -> Result<String> {
+        let signature = format!(
+            "AWS4-HMAC-SHA256 Credential=test/20200101/{REGION}/iam/aws4_request, SignedHeaders=host, Signature=0"
+        );
+        let headers =
+            [("Content-Type", "application/x-www-form-urlencoded"), ("Authorization", signature.as_str())];
+        let body = format!("Action={action}&Version=2010-05-08&{parameters}");
+        let answer = http::request(self.port, "POST", "/", &headers, &body)?;
+        ensure!(answer.status == 200, "IAM {action}: {} {}", answer.status, answer.body);
+        Ok(answer.body)
+    }
+
     /// What a program needs in its environment to talk to this AWS and to no other.
     pub fn environment(&self) -> Vec<(&'static str, String)> {
         vec![

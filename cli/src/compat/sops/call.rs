@@ -1,21 +1,26 @@
 //! From what was typed for sops to a command line of ours.
 //!
-//! Checks what sops checks before it opens any file, with its exit codes. Formats are chosen by sops' rules here and
+//! Formats are chosen by sops' rules here and
 //! handed on in words: by `--input-type` and `--output-type` if those are words that sops knows, else by the name,
 //! where every ending that it does not know means binary.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use lacre_crypto::{Format, TreePath};
+use lacre_crypto::Format;
 
 use super::Verb;
+use super::checks::{
+    both_places, changes_keys, check_flags, check_operands, check_order, missing_file, no_file,
+    operands_used, warn_of_idle_flags, warn_of_more_operands,
+};
 use super::flags::{Becomes, Takes};
 use super::line::Line;
+use crate::commands;
 use crate::config;
 use crate::error::{CommandError, Kind};
+use crate::files::{self, Privacy};
 use crate::output::Output;
-use crate::{commands, recipients};
 
 /// A command line of ours.
 #[derive(Debug)]
@@ -56,7 +61,12 @@ impl Call {
         if conversion.only_if_changed && before == std::fs::read(&conversion.file).ok() {
             return Ok(());
         }
-        commands::attempt(&conversion.words)
+        // What cannot be printed in that format is left as it was found.
+        commands::attempt(&conversion.words).inspect_err(|_| {
+            if let Some(before) = &before {
+                let _ = files::write(&conversion.file, before, Privacy::Shared);
+            }
+        })
     }
 }
 
@@ -164,7 +174,7 @@ fn build(
     add_services(&mut words, line)?;
     let conversion = conversion(&words, verb, line, operands, formats);
     words.push("--".into());
-    words.extend(operands.iter().map(|operand| as_file_or_text(operand)));
+    words.extend(operands.iter().map(as_file_or_text));
     Ok(Call { verb, words, rule_for: None, config, conversion })
 }
 
@@ -184,7 +194,7 @@ fn add_flags(words: &mut Vec<OsString>, verb: Verb, line: &Line, output: Output)
         let has_it = own.contains(&name) || verb.seals() && legacy.contains(&name);
         match flag.becomes {
             Becomes::Refused(reason) if value != "false" => {
-                return Err(CommandError::general(format!("--{name} cannot be used: {reason}")));
+                return Err(CommandError::general(format!("--{name} cannot be used")).hint(reason));
             }
             Becomes::Same if name != "config" && has_it && !value.is_empty() => match flag.takes {
                 Takes::Texts => words.push(joined(name, value)),
@@ -300,168 +310,6 @@ fn add_services(words: &mut Vec<OsString>, line: &Line) -> Result<(), CommandErr
         words.push(joined(name, enabled));
     }
     Ok(())
-}
-
-/// A kind of keys stands once in the order.
-fn check_order(order: &OsStr) -> Result<(), CommandError> {
-    let order = order.to_string_lossy();
-    let kinds: Vec<&str> = order.split(',').collect();
-    match kinds.iter().enumerate().find(|(index, kind)| kinds[..*index].contains(kind)) {
-        Some((_, kind)) => {
-            Err(CommandError::new(Kind::DuplicateOrder, format!("--decryption-order names `{kind}` twice")))
-        }
-        None => Ok(()),
-    }
-}
-
-/// How many operands a verb looks at.
-fn operands_used(verb: Verb) -> usize {
-    match verb {
-        Verb::Set => 3,
-        Verb::ExecEnv | Verb::ExecFile | Verb::Unset => 2,
-        Verb::CompletionBash | Verb::CompletionZsh | Verb::GroupsAdd | Verb::KeyService => 0,
-        _ => 1,
-    }
-}
-
-fn check_operands(verb: Verb, line: &Line, output: Output) -> Result<(), CommandError> {
-    let count = line.operands.len();
-    let general = |problem: &str| Err(CommandError::general(problem));
-    match verb {
-        Verb::Edit | Verb::FileStatus | Verb::Publish | Verb::Rotate | Verb::UpdateKeys if count == 0 => {
-            return Err(no_file("no file specified"));
-        }
-        Verb::ExecEnv | Verb::ExecFile if count != 2 => {
-            return general("exactly two operands are needed: the sealed file, and the command in quotes");
-        }
-        Verb::GroupsAdd if count != 0 => {
-            return general("no operands are allowed; name the file with --file");
-        }
-        Verb::GroupsDelete if count != 1 => {
-            return general("exactly one operand is needed: the group's index");
-        }
-        Verb::Set if count != if line.is_on("value-stdin") { 2 } else { 3 } => {
-            return Err(no_file("a file, a path and a value are needed, or --value-stdin and no value"));
-        }
-        Verb::Unset if count != 2 => return Err(no_file("a file and a path are needed")),
-        Verb::Decrypt | Verb::Edit | Verb::Encrypt | Verb::Publish | Verb::Rotate => {
-            warn_of_more_operands(line, 1, output);
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-fn check_flags(verb: Verb, line: &Line, operands: &[OsString]) -> Result<(), CommandError> {
-    let conflict = |problem: &str| Err(CommandError::new(Kind::ConflictingFlags, problem));
-    if matches!(verb, Verb::Decrypt | Verb::Encrypt) && operands.is_empty() {
-        if line.is_on("in-place") {
-            return conflict("cannot use --in-place when reading from stdin");
-        }
-        if verb == Verb::Encrypt && line.value("filename-override").is_none() {
-            return conflict("must specify --filename-override when reading from stdin");
-        }
-    }
-    if matches!(verb, Verb::Decrypt | Verb::Encrypt | Verb::Rotate) {
-        both_places(line)?;
-    }
-    match verb {
-        Verb::Set if line.is_on("value-file") && line.is_on("value-stdin") => {
-            return Err(CommandError::general("cannot use both --value-file and --value-stdin"));
-        }
-        Verb::Set | Verb::Unset => {
-            check_path(operands.get(1).map(OsString::as_os_str), Kind::BadValue)?;
-            let source = operands.get(2).map(Path::new).filter(|_| line.is_on("value-file"));
-            if let Some(path) = source.filter(|path| !path.exists()) {
-                return Err(CommandError::general(format!("{}: no such file", path.display()))
-                    .hint("--value-file takes the name of a file that holds the value"));
-            }
-        }
-        Verb::Decrypt => check_path(line.value("extract"), Kind::TreePath)?,
-        Verb::Edit | Verb::Encrypt => check_context(line)?,
-        Verb::Rotate if changes_keys(line) => {
-            if let Some(path) = operands.first().map(Path::new).filter(|path| !path.exists()) {
-                return Err(missing_file(path));
-            }
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-/// sops reads the context although no key may need it.
-fn check_context(line: &Line) -> Result<(), CommandError> {
-    let context = line.value("encryption-context").unwrap_or_default().to_string_lossy();
-    recipients::check_context(&context)
-}
-
-fn check_path(path: Option<&OsStr>, kind: Kind) -> Result<(), CommandError> {
-    let Some(path) = path else { return Ok(()) };
-    let path = path.to_string_lossy();
-    TreePath::parse(&path).map(drop).map_err(|error| {
-        CommandError::new(kind, format!("the path `{path}`: {error}"))
-            .hint("a path looks like `[\"key\"][0]`")
-    })
-}
-
-fn both_places(line: &Line) -> Result<(), CommandError> {
-    if line.is_on("in-place") && line.value("output").is_some() {
-        return Err(CommandError::new(
-            Kind::ConflictingFlags,
-            "cannot operate on both --output and --in-place",
-        ));
-    }
-    Ok(())
-}
-
-fn changes_keys(line: &Line) -> bool {
-    let changes = |name: &str| name.starts_with("add-") || name.starts_with("rm-");
-    line.flags().any(|(flag, value)| changes(flag.name()) && !value.is_empty())
-}
-
-/// What sops takes without a word where it counts for nothing is told here.
-fn warn_of_idle_flags(verb: Verb, top: &Line, output: Output) {
-    let verb_words = verb.words().join(" ");
-    for (flag, value) in top.flags() {
-        let is_global = matches!(
-            flag.name(),
-            "check-for-updates"
-                | "config"
-                | "disable-version-check"
-                | "indent"
-                | "mac-only-encrypted"
-                | "verbose"
-        );
-        let is_read = flag.name() == "ignore-mac" && matches!(verb, Verb::ExecEnv | Verb::ExecFile);
-        if !is_global && !is_read && !value.is_empty() {
-            output.warn(&format!(
-                "--{} has no effect before `{verb_words}`, as in sops; put it after the verb",
-                flag.name()
-            ));
-        }
-    }
-}
-
-fn warn_of_more_operands(line: &Line, used: usize, output: Output) {
-    let ignored = line.operands.iter().skip(used);
-    for word in ignored {
-        let word = word.to_string_lossy();
-        match word.starts_with('-') {
-            true => output.warn(&format!(
-                "`{word}` stands after the file and is ignored, as in sops; flags must stand before it"
-            )),
-            false => output.warn(&format!("`{word}` is ignored, as in sops, which takes one file")),
-        }
-    }
-}
-
-fn no_file(problem: &str) -> CommandError {
-    CommandError::new(Kind::NoFile, problem).hint("see `sops --help`")
-}
-
-fn missing_file(path: &Path) -> CommandError {
-    let problem = "cannot add or remove keys on non-existent file";
-    CommandError::on(Kind::MissingFile, path.display(), problem).hint("make it with `sops edit` first")
 }
 
 fn joined(name: &str, value: &OsStr) -> OsString {

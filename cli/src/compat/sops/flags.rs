@@ -1,4 +1,4 @@
-//! The flags of sops 3.13, verb by verb, and what each becomes in our own words.
+//! The flags of sops, verb by verb, and what each becomes in our own words.
 //!
 //! A test compares these tables with what the real sops says about itself.
 
@@ -120,6 +120,9 @@ const SELECTORS: &[Flag] = &[
     text(&["encrypted-regex"]),
 ];
 
+/// What sops lacks: our refusals name it as the way to insist.
+const INSISTENCE: &[Flag] = &[switch(&["allow-plaintext"])];
+
 const COMMENT_SELECTORS: &[Flag] =
     &[text(&["unencrypted-comment-regex"]), text(&["encrypted-comment-regex"])];
 
@@ -167,6 +170,7 @@ pub(super) const TOP: &[&[Flag]] = &[
     KEYS,
     SELECTORS,
     COMMENT_SELECTORS,
+    INSISTENCE,
     CHANGES,
     MASTER_KEYS,
 ];
@@ -177,8 +181,10 @@ impl Verb {
         match self {
             Self::CompletionBash | Self::CompletionZsh => &[GLOBAL, HELP],
             Self::Decrypt => &[EXTRACT, PLACE, TYPES, IGNORE_MAC, NAME, ORDER, SERVICES, GLOBAL, HELP],
-            Self::Edit => &[KEYS, TYPES, SELECTORS, MASTER_KEYS, IGNORE_MAC, ORDER, SERVICES, GLOBAL, HELP],
-            Self::Encrypt => &[PLACE, KEYS, TYPES, SELECTORS, NAME, SERVICES, GLOBAL, HELP],
+            Self::Edit => {
+                &[KEYS, TYPES, SELECTORS, INSISTENCE, MASTER_KEYS, IGNORE_MAC, ORDER, SERVICES, GLOBAL, HELP]
+            }
+            Self::Encrypt => &[PLACE, KEYS, TYPES, SELECTORS, INSISTENCE, NAME, SERVICES, GLOBAL, HELP],
             Self::ExecEnv => &[EXEC, ENVIRONMENT, ORDER, SERVICES, GLOBAL, HELP],
             Self::ExecFile => &[EXEC, FIFO, TYPES, ORDER, SERVICES, GLOBAL, HELP],
             Self::FileStatus => &[INPUT, GLOBAL, HELP],
