@@ -34,6 +34,8 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
+use lacre_crypto::DecryptionOrder;
+
 use crate::args::{CommandLine, GlobalArgs};
 use crate::error::{CommandError, Kind};
 use crate::output::Output;
@@ -85,6 +87,9 @@ pub(crate) fn run(words: impl Iterator<Item = OsString>) -> ExitCode {
         Err(error) => return usage(&error),
     };
     let output = Output { json: line.command.is_for_scripts() };
+    for word in line.global.order().iter().flat_map(DecryptionOrder::unknown) {
+        output.warn(&format!("decryption order: `{word}` is no kind of key"));
+    }
     let context = Context { global: line.global, output };
     match line.command.run(&context) {
         Ok(()) => ExitCode::SUCCESS,

@@ -18,7 +18,9 @@ use lacre_crypto::recipient::{Identity, RecipientId};
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, Kind};
 
-pub(crate) use age::{default_file as default_age_file, unlocking};
+pub(crate) use age::default_file as default_age_file;
+#[cfg(feature = "age-plugin")]
+pub(crate) use age::unlocking;
 pub(crate) use key_service::Service;
 #[cfg(feature = "pgp")]
 pub(crate) use pgp::{gpg_program, public_rings};
@@ -117,7 +119,12 @@ impl Keyring {
 fn next_steps(wanted: &[RecipientId]) -> Vec<String> {
     let has = |kind: fn(&RecipientId) -> bool| wanted.iter().any(kind);
     let mut steps = Vec::new();
-    if has(|id| matches!(id, RecipientId::Age(_))) {
+    if has(|id| matches!(id, RecipientId::Age(line) if line.starts_with("ssh-"))) {
+        steps.push(
+            "point SOPS_AGE_SSH_PRIVATE_KEY_FILE at the private key of one of these recipients".to_owned(),
+        );
+    }
+    if has(|id| matches!(id, RecipientId::Age(text) if !text.starts_with("ssh-"))) {
         steps.push("point SOPS_AGE_KEY_FILE at the key file of one of these recipients".to_owned());
     }
     if has(|id| matches!(id, RecipientId::AwsKms(_))) {

@@ -3,20 +3,19 @@
 //! [`SealedFile::read`] needs no key; [`SealedFile::open`] verifies everything before it gives anything away.
 
 use crate::aead::ValueCipher;
-use crate::data_key::{self, DecryptionOrder};
 use crate::document::{BLOCK_KEY, Document};
-use crate::error::{DecryptError, NoKeyError, ParseError};
+use crate::error::{DecryptError, ParseError};
 use crate::format::Format;
 use crate::mac::{self, MacHasher};
 use crate::metadata::Metadata;
 use crate::object;
 use crate::parallel;
-use crate::recipient::Identity;
 use crate::seal::{Bind, Claims, Profile, Source, Verdict, digest};
 use crate::secret::{DataKey, SecretBytes, SecretText};
 use crate::value::{Value, ValueType};
 
 mod restore;
+mod unwrap;
 mod values;
 
 use values::{Opened, Opening};
@@ -87,26 +86,6 @@ impl SealedFile {
     /// The text as it was read.
     pub fn text(&self) -> &str {
         &self.text
-    }
-
-    /// Recovers the data key with the identities at hand.
-    ///
-    /// # Errors
-    /// [`NoKeyError`] when none of them can.
-    pub fn unwrap_key(&self, identities: &[&dyn Identity]) -> Result<DataKey, NoKeyError> {
-        self.unwrap_key_in_order(identities, &DecryptionOrder::default())
-    }
-
-    /// As [`Self::unwrap_key`], trying kinds in this order.
-    ///
-    /// # Errors
-    /// [`NoKeyError`] when no identity can.
-    pub fn unwrap_key_in_order(
-        &self,
-        identities: &[&dyn Identity],
-        order: &DecryptionOrder,
-    ) -> Result<DataKey, NoKeyError> {
-        data_key::recover(&self.metadata.groups, self.metadata.shamir_threshold, identities, order)
     }
 
     /// Opens all values, verifies MAC and seal, and brings back the author's text.

@@ -14,6 +14,7 @@ use clap::{Args, ValueEnum};
 use lacre_crypto::SecretBytes;
 use lacre_crypto::data_key::unwrap_entry;
 use lacre_crypto::error::NoKeyError;
+use lacre_crypto::recipient::age::AgeRecipient;
 use lacre_crypto::recipient::key_service::{Keeper, Limits, Listener, serve};
 use lacre_crypto::recipient::{RecipientId, UnwrapError, UnwrapFailure, WrappedKey};
 
@@ -177,6 +178,11 @@ impl Keeper for User {
     }
 
     fn unwrap(&self, wrapped: &WrappedKey) -> Result<SecretBytes, UnwrapError> {
+        if let RecipientId::Age(text) = &wrapped.recipient {
+            // It may go to a program of this user's (`SOPS_AGE_KEY_CMD`), so that it has to be one.
+            AgeRecipient::parse(text)
+                .map_err(|error| UnwrapError::new(UnwrapFailure::Broken, error.to_string()))?;
+        }
         self.attend(Verb::Decrypt, &wrapped.recipient, || {
             let keyring = self.keyring(&wrapped.recipient);
             unwrap_entry(wrapped, &keyring.as_refs()).map_err(|failure| {

@@ -25,8 +25,11 @@ const PASSPHRASE_PLUGIN: &str = "batchpass";
 /// Where that plugin takes the passphrase from. Either is the user's word that it shall.
 const PASSPHRASE_VARIABLES: [&str; 2] = ["AGE_PASSPHRASE", "AGE_PASSPHRASE_FD"];
 
-/// Adds what the places hold to `keyring`, in their fixed order.
+/// Adds what the places hold to `keyring`, in their fixed order, if one of `wanted` is an age key.
 pub(super) fn gather(wanted: &[RecipientId], keyring: &mut Keyring) {
+    if !wanted.iter().any(|id| matches!(id, RecipientId::Age(_))) {
+        return;
+    }
     static PLACES: OnceLock<Vec<Place>> = OnceLock::new();
     PLACES.get_or_init(read_places).iter().for_each(|place| place.add_to(keyring));
     programs::gather(wanted, keyring);

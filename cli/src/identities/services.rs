@@ -2,13 +2,13 @@
 //!
 //! Names of variables are those of stock sops and of each service's own tools. Clients are made once per run.
 
-#[cfg(any(feature = "azure", feature = "gcp", feature = "vault"))]
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "vault"))]
 use std::sync::OnceLock;
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "vault"))]
 use std::time::Duration;
 
 #[cfg(feature = "aws")]
-use lacre_crypto::recipient::aws_kms::{AwsContext, AwsCredentials, AwsKmsIdentity, AwsKmsRecipient};
+use lacre_crypto::recipient::aws_kms::{AwsContext, AwsCredentials, AwsKms};
 #[cfg(feature = "azure")]
 use lacre_crypto::recipient::azure_key_vault::{AzureContext, AzureCredentials, AzureKeyVault};
 #[cfg(feature = "gcp")]
@@ -35,10 +35,7 @@ pub(super) fn gather(wanted: &[RecipientId], keyring: &mut Keyring) {
     let has = |kind: fn(&RecipientId) -> bool| wanted.iter().any(kind);
     if has(|id| matches!(id, RecipientId::AwsKms(_))) {
         #[cfg(feature = "aws")]
-        keyring.add_service(
-            "AWS KMS with the credentials of the environment",
-            Box::new(AwsKmsIdentity::new(aws_context())),
-        );
+        keyring.add_service("AWS KMS with the credentials of the environment", Box::new(aws().identity()));
         #[cfg(not(feature = "aws"))]
         keyring.note("kms", "this build has no AWS KMS");
     }
@@ -69,7 +66,7 @@ pub(super) fn gather(wanted: &[RecipientId], keyring: &mut Keyring) {
 pub(crate) fn recipient(id: &RecipientId) -> Result<Box<dyn Recipient>, CommandError> {
     let made = match id {
         #[cfg(feature = "aws")]
-        RecipientId::AwsKms(key) => boxed(AwsKmsRecipient::new(key.clone(), aws_context())),
+        RecipientId::AwsKms(key) => boxed(aws().recipient(key.clone())),
         #[cfg(feature = "azure")]
         RecipientId::AzureKeyVault(key) => boxed(azure().recipient(key.clone())),
         #[cfg(feature = "gcp")]
@@ -95,13 +92,16 @@ fn boxed<R: Recipient + 'static>(made: Result<R, KeyError>) -> Result<Box<dyn Re
 /// AWS as the environment configures it, `AWS_ENDPOINT_URL` included. A person runs this, so roles and profiles
 /// that a file names are followed.
 #[cfg(feature = "aws")]
-fn aws_context() -> AwsContext {
-    AwsContext {
-        endpoint: None,
-        credentials: AwsCredentials::Environment,
-        deadline: REMOTE_DEADLINE,
-        allow_role_and_profile: true,
-    }
+fn aws() -> &'static AwsKms {
+    static SHARED: OnceLock<AwsKms> = OnceLock::new();
+    SHARED.get_or_init(|| {
+        AwsKms::new(AwsContext {
+            endpoint: None,
+            credentials: AwsCredentials::Environment,
+            deadline: REMOTE_DEADLINE,
+            allow_role_and_profile: true,
+        })
+    })
 }
 
 /// Azure as the environment configures it: an application with its secret if all three variables name one, else what

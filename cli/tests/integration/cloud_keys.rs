@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::process::Output;
 use std::sync::{Arc, Mutex};
 
-use xtask::peers::bao::Bao;
+use xtask::peers::bao::{Bao, TlsBao};
 use xtask::peers::clouds::Clouds;
 use xtask::peers::moto::Moto;
 
@@ -110,6 +110,32 @@ fn vault_tokens_are_found_where_the_login_leaves_them() {
     let wrong = with(&listed, "VAULT_TOKEN", "CANARY");
     let said = fails(&sandbox, &wrong, &["decrypt", "a.yaml"], 128);
     assert!(said.contains("permission denied") && !said.contains("CANARY"), "{said}");
+}
+
+#[test]
+fn a_vault_server_proves_who_it_is() {
+    let bao = TlsBao::start().unwrap();
+    let key = bao.transit_key("tls").unwrap();
+    let authority = bao.authority().display().to_string();
+    let blind: Environment =
+        vec![("VAULT_ADDR", bao.address().to_owned()), ("VAULT_TOKEN", bao.token().to_owned())];
+    let trusting = with(&blind, "VAULT_CACERT", &authority);
+    both_ways(&["--hc-vault-transit", &key], &trusting);
+    let sandbox = Sandbox::new();
+    sandbox.write("a.yaml", PLAIN);
+    let said = fails(&sandbox, &blind, &["encrypt", "-i", "--hc-vault-transit", &key, "a.yaml"], 23);
+    assert!(said.contains("certificate") && sandbox.read("a.yaml") == PLAIN, "{said}");
+    ok(&sandbox, &trusting, &["encrypt", "-i", "--hc-vault-transit", &key, "a.yaml"]);
+    let bytes = std::fs::read_to_string(bao.authority()).unwrap();
+    for environment in [with(&blind, "VAULT_CACERT_BYTES", &bytes), with(&blind, "VAULT_SKIP_VERIFY", "true")]
+    {
+        assert_eq!(ok(&sandbox, &environment, &["decrypt", "a.yaml"]), PLAIN);
+    }
+    for (name, value) in
+        [("VAULT_CACERT", "/nowhere"), ("VAULT_CACERT_BYTES", "x"), ("VAULT_SKIP_VERIFY", "no")]
+    {
+        fails(&sandbox, &with(&blind, name, value), &["decrypt", "a.yaml"], 128);
+    }
 }
 
 #[test]

@@ -15,10 +15,10 @@ use lacre_crypto::{
 };
 
 /// A function that must bear any bytes.
-pub type Target = fn(&[u8]);
+pub(super) type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const ALL: &[(&str, Target)] = &[
+pub(super) const ALL: &[(&str, Target)] = &[
     ("binary", |bytes| seal_and_open(bytes, Format::Binary)),
     ("dotenv", |bytes| seal_and_open(bytes, Format::Dotenv)),
     ("ini", |bytes| seal_and_open(bytes, Format::Ini)),

@@ -295,7 +295,7 @@ fn open_named(enc: &str, identity: &dyn ::age::Identity) -> Result<SecretBytes, 
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use std::io::Write;
 
     use ::age::armor::{ArmoredWriter, Format};

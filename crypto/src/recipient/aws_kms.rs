@@ -12,6 +12,7 @@
 //! Limit: the SDK copies a key into request and response bodies that are not wiped.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_kms::primitives::Blob;
@@ -64,21 +65,52 @@ pub enum AwsCredentials {
     },
 }
 
-/// A key in KMS to wrap with, and how to reach it.
-pub struct AwsKmsRecipient {
-    key: AwsKmsKey,
-    access: Access,
-    service: Service,
-}
+/// One caller's way to KMS. Connections, credentials and roles are kept for as long as it or one of its recipients and
+/// identities lives.
+#[derive(Clone)]
+pub struct AwsKms(Arc<Service>);
 
-impl AwsKmsRecipient {
+impl AwsKms {
+    /// A way to KMS that is first used by the first call.
+    pub fn new(context: AwsContext) -> Self {
+        Self(Arc::new(Service::new(context)))
+    }
+
     /// A recipient that calls KMS when it wraps, and not before.
     ///
     /// # Errors
     /// [`KeyError`] when the key's ARN or role is none.
+    pub fn recipient(&self, key: AwsKmsKey) -> Result<AwsKmsRecipient, KeyError> {
+        let access = Access::to(&key, self.0.context())?;
+        Ok(AwsKmsRecipient { key, access, service: Arc::clone(&self.0) })
+    }
+
+    /// An identity that calls KMS when it unwraps, and not before.
+    pub fn identity(&self) -> AwsKmsIdentity {
+        let name = match &self.0.context().credentials {
+            AwsCredentials::Environment => "kms with the AWS credentials of the environment".to_owned(),
+            AwsCredentials::Static { access_key_id, .. } => {
+                format!("kms with AWS access key {access_key_id}")
+            }
+        };
+        AwsKmsIdentity { name, service: Arc::clone(&self.0) }
+    }
+}
+
+/// A key in KMS to wrap with, and how to reach it.
+pub struct AwsKmsRecipient {
+    key: AwsKmsKey,
+    access: Access,
+    service: Arc<Service>,
+}
+
+impl AwsKmsRecipient {
+    /// A recipient with a way to KMS of its own.
+    ///
+    /// # Errors
+    /// As [`AwsKms::recipient`].
     pub fn new(key: AwsKmsKey, context: AwsContext) -> Result<Self, KeyError> {
-        let access = Access::to(&key, &context)?;
-        Ok(Self { key, access, service: Service::new(context) })
+        AwsKms::new(context).recipient(key)
     }
 
     fn seal(&self, key: &SecretBytes) -> Result<Vec<u8>, UnwrapError> {
@@ -115,20 +147,13 @@ impl Recipient for AwsKmsRecipient {
 /// Credentials for KMS: opens whatever key they may use.
 pub struct AwsKmsIdentity {
     name: String,
-    service: Service,
+    service: Arc<Service>,
 }
 
 impl AwsKmsIdentity {
-    /// An identity that calls KMS when it unwraps, and not before. Connections, credentials and roles are kept for
-    /// the next call.
+    /// An identity with a way to KMS of its own.
     pub fn new(context: AwsContext) -> Self {
-        let name = match &context.credentials {
-            AwsCredentials::Environment => "kms with the AWS credentials of the environment".to_owned(),
-            AwsCredentials::Static { access_key_id, .. } => {
-                format!("kms with AWS access key {access_key_id}")
-            }
-        };
-        Self { name, service: Service::new(context) }
+        AwsKms::new(context).identity()
     }
 
     fn open(&self, key: &AwsKmsKey, enc: &str) -> Result<SecretBytes, UnwrapError> {
@@ -195,7 +220,6 @@ fn api_context(key: &AwsKmsKey) -> Option<std::collections::HashMap<String, Stri
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Instant;
 

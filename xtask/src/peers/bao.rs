@@ -1,5 +1,6 @@
 //! OpenBao, which speaks Vault's API: transit and key-value secrets.
 
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use anyhow::{Result, anyhow, ensure};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::http;
 use crate::install::{Component, Source};
-use crate::process::{self, Server, start_on_free_port};
+use crate::process::{self, Server, Tool, start_on_free_port};
 use crate::scratch::Scratch;
 use crate::versions;
 
@@ -104,5 +105,72 @@ impl Bao {
         let answer = http::request(self.port, method, &format!("/v1/{path}"), &headers, body)?;
         ensure!((200..300).contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.body);
         if answer.body.trim().is_empty() { Ok(Value::Null) } else { Ok(serde_json::from_str(&answer.body)?) }
+    }
+}
+
+/// A running dev server that speaks TLS, with a certificate of an authority of its own.
+#[derive(Debug)]
+pub struct TlsBao {
+    _server: Server,
+    folder: Scratch,
+    address: String,
+}
+
+impl TlsBao {
+    /// Starts one with the transit engine on.
+    ///
+    /// # Errors
+    /// It is not installed, or does not become ready.
+    pub fn start() -> Result<Self> {
+        let program = COMPONENT.path()?;
+        let folder = Scratch::new("lacre-bao-tls-", "true")?;
+        let command = |port: u16| {
+            let listen = format!("-dev-listen-address=127.0.0.1:{port}");
+            let certificates = format!("-dev-tls-cert-dir={}", folder.path().display());
+            let token = format!("-dev-root-token-id={TOKEN}");
+            let tls = ["server", "-dev", "-dev-tls", "-dev-no-store-token"];
+            let mut command =
+                process::command(&program, tls.into_iter().chain([&*certificates, &listen, &token]));
+            command.env("HOME", folder.path());
+            command
+        };
+        let log = folder.path().join("bao.log");
+        // The last line of its greeting: from then on its port is bound and its engines are there.
+        let ready = |_: u16| std::fs::read_to_string(&log).is_ok_and(|text| text.contains("Root Token:"));
+        let (server, port) = start_on_free_port("bao", &log, command, ready)?;
+        let bao = Self { _server: server, address: format!("https://127.0.0.1:{port}"), folder };
+        bao.write("sys/mounts/transit", &["type=transit"])?;
+        Ok(bao)
+    }
+
+    /// For `VAULT_ADDR`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// For `VAULT_TOKEN`.
+    pub fn token(&self) -> &'static str {
+        TOKEN
+    }
+
+    /// For `VAULT_CACERT`.
+    pub fn authority(&self) -> PathBuf {
+        self.folder.path().join("vault-ca.pem")
+    }
+
+    /// Makes a transit key; gives its address as sops' `hc_vault_transit_uri` wants it.
+    ///
+    /// # Errors
+    /// bao refuses.
+    pub fn transit_key(&self, name: &str) -> Result<String> {
+        self.write(&format!("transit/keys/{name}"), &[])?;
+        Ok(format!("{}/v1/transit/keys/{name}", self.address))
+    }
+
+    fn write(&self, path: &str, fields: &[&str]) -> Result<()> {
+        let tool = Tool::new(COMPONENT.path()?).args(["write", "-force", path]).args(fields);
+        let tool = tool.env("HOME", self.folder.path()).env("VAULT_ADDR", &self.address);
+        tool.env("VAULT_TOKEN", TOKEN).env("VAULT_CACERT", self.authority()).run()?.success()?;
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_sdk_kms::config::http::HttpResponse;
 use aws_sdk_kms::error::{ErrorMetadata, ProvideErrorMetadata, SdkError};
 
-use crate::recipient::remote::{quote, unreachable};
+use crate::recipient::remote::{deepest, quote, unreachable};
 use crate::recipient::{UnwrapError, UnwrapFailure};
 
 /// Error codes by which AWS services ask for fewer calls.
@@ -84,17 +84,16 @@ fn not_sent(error: &(dyn Error + 'static)) -> UnwrapError {
     if let Some(answer) = causes().find_map(|cause| cause.downcast_ref::<ErrorMetadata>()) {
         return answered(0, answer.code(), answer.message());
     }
-    let deepest = causes().last().map(ToString::to_string).unwrap_or_default();
+    let deepest = deepest(error);
     match causes().find_map(|cause| cause.downcast_ref::<CredentialsError>()) {
         Some(CredentialsError::CredentialsNotLoaded(_)) => {
             UnwrapError::new(UnwrapFailure::Denied, "no AWS credentials were found")
         }
-        Some(CredentialsError::InvalidConfiguration(_)) => UnwrapError::new(
-            UnwrapFailure::Denied,
-            format!("the AWS configuration is not valid: {}", quote(&deepest)),
-        ),
-        Some(_) => unreachable(format!("cannot get AWS credentials: {}", quote(&deepest))),
-        None => unreachable(format!("cannot reach AWS KMS: {}", quote(&deepest))),
+        Some(CredentialsError::InvalidConfiguration(_)) => {
+            UnwrapError::new(UnwrapFailure::Denied, format!("the AWS configuration is not valid: {deepest}"))
+        }
+        Some(_) => unreachable(format!("cannot get AWS credentials: {deepest}")),
+        None => unreachable(format!("cannot reach AWS KMS: {deepest}")),
     }
 }
 

@@ -31,10 +31,7 @@ pub(super) fn credential(given: &AzureCredentials) -> azure_core::Result<Arc<dyn
 fn sources(client_id: Option<&str>) -> Vec<Arc<dyn TokenCredential>> {
     let mut sources: Vec<Arc<dyn TokenCredential>> = Vec::new();
     let pod = WorkloadIdentityCredentialOptions {
-        credential_options: ClientAssertionCredentialOptions {
-            client_options: transport::options(),
-            ..Default::default()
-        },
+        credential_options: ClientAssertionCredentialOptions { client_options: transport::options() },
         ..Default::default()
     };
     if let Ok(source) = WorkloadIdentityCredential::new(Some(pod)) {
