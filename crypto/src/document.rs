@@ -154,6 +154,11 @@ impl Document {
         Ok(Self { format, tree, paths, leaves, events, aliases })
     }
 
+    /// The values of its leaves alone.
+    pub(crate) fn into_values(self) -> Vec<Arc<Value>> {
+        self.leaves.into_iter().map(|leaf| leaf.value).collect()
+    }
+
     /// Line of a leaf, counted from 1.
     pub fn line(&self, text: &str, leaf: &Leaf) -> usize {
         let offset = leaf.site.as_ref().map_or(0, |site| site.inner.start);
@@ -187,8 +192,7 @@ pub(crate) fn values(text: &str, format: Format) -> Result<Vec<Arc<Value>>, Pars
     if roots.all(|root| tree.values(root, 0, &mut values)) && values.len() <= LEAVES_MAX {
         return Ok(values);
     }
-    let leaves = Document::of_tree(text, format, tree)?.leaves;
-    Ok(leaves.into_iter().map(|leaf| leaf.value).collect())
+    Ok(Document::of_tree(text, format, tree)?.into_values())
 }
 
 /// A comment's neighbours: the container, and the entry of it that it comes before.

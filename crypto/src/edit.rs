@@ -43,7 +43,7 @@ pub(crate) fn rewrite(
     };
     let work = Sealing {
         plain,
-        document: &document,
+        document,
         key: &open.key,
         metadata: open.metadata().clone(),
         bind: open.bind().cloned(),
