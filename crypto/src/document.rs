@@ -133,9 +133,9 @@ impl Document {
             text,
             tree: &tree,
             comments: by_container(&tree),
-            paths: Paths::default(),
-            leaves: Vec::new(),
-            events: Vec::new(),
+            paths: Paths::with_room(tree.nodes.len()),
+            leaves: Vec::with_capacity(tree.nodes.len().min(LEAVES_MAX)),
+            events: Vec::with_capacity(2 * tree.nodes.len()),
             aliases: Vec::new(),
             document: 0,
             copies: 0,
@@ -346,15 +346,15 @@ impl Walk<'_> {
 }
 
 /// `text` with each place replaced. Places must not overlap; they are put into text order here.
-pub fn splice(text: &str, mut replacements: Vec<(Range<usize>, String)>) -> String {
+pub fn splice<T: AsRef<str>>(text: &str, mut replacements: Vec<(Range<usize>, T)>) -> String {
     replacements.sort_by_key(|(place, _)| (place.start, place.end));
-    let added: usize = replacements.iter().map(|(_, new)| new.len()).sum();
+    let added: usize = replacements.iter().map(|(_, new)| new.as_ref().len()).sum();
     let mut spliced = String::with_capacity(text.len() + added);
     let mut copied = 0;
     for (place, new) in replacements {
         debug_assert!(copied <= place.start, "places overlap at byte {}", place.start);
         spliced.push_str(&text[copied..place.start]);
-        spliced.push_str(&new);
+        spliced.push_str(new.as_ref());
         copied = place.end;
     }
     spliced.push_str(&text[copied..]);

@@ -3,6 +3,7 @@
 //! Every verb that writes ends here. What is about to be written is opened again first, and must give the author's
 //! text to the byte.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -79,7 +80,7 @@ pub fn encrypt(
 type Kept<'a> = &'a (dyn Fn(usize) -> Option<String> + Sync);
 
 /// Places and what is put there.
-type Replacements = Vec<(Range<usize>, String)>;
+type Replacements<'a> = Vec<(Range<usize>, Cow<'a, str>)>;
 
 /// Everything that goes into one sealed text.
 pub(crate) struct Sealing<'a> {
@@ -183,7 +184,10 @@ impl Sealing<'_> {
     }
 
     /// What is put where, and what of the author's spelling that loses.
-    fn replacements(&self, sealed: &[Option<String>]) -> Result<(Replacements, Source), EncryptError> {
+    fn replacements<'a>(
+        &self,
+        sealed: &'a [Option<String>],
+    ) -> Result<(Replacements<'a>, Source), EncryptError> {
         let text = self.plain.expose_secret();
         let syntax = self.document.format.syntax();
         let mut source = Source::default();
@@ -200,7 +204,9 @@ impl Sealing<'_> {
                     spellings.push((index, delta(&default.text, author)));
                 }
                 let sealed = syntax.sealed(text, site, enc, one_line);
-                replacements.push((sealed.place, sealed.text));
+                // Most often it is the sealed text itself, which is there already.
+                let text = if sealed.text == *enc { Cow::from(enc) } else { sealed.text.into() };
+                replacements.push((sealed.place, text));
             }
             (replacements, spellings)
         });
@@ -216,7 +222,7 @@ impl Sealing<'_> {
         &self,
         sealed: &[Option<String>],
         source: &mut Source,
-    ) -> Result<Replacements, EncryptError> {
+    ) -> Result<Replacements<'static>, EncryptError> {
         let (document, text) = (&self.document, self.plain.expose_secret());
         let originals: HashMap<usize, usize> = document
             .leaves
@@ -256,7 +262,7 @@ impl Sealing<'_> {
             };
             let written = document.format.syntax().copied(&document.tree, alias.node, &mut copied);
             source.aliases.push((alias.event, text[place.clone()].to_owned()));
-            expanded.push((place, written));
+            expanded.push((place, written.into()));
         }
         Ok(expanded)
     }
@@ -316,13 +322,13 @@ fn verified(
 pub(crate) fn with_block(
     text: &str,
     document: &Document,
-    mut replacements: Replacements,
+    mut replacements: Replacements<'_>,
     metadata: &Metadata,
     seal: Option<String>,
 ) -> String {
     let sealed = metadata.clone().with_seal(seal);
     let (first, others) = (sealed.block().clone().into(), metadata.stock_block().into());
     let (insertions, _) = document.format.syntax().block_insertions(text, &document.tree, &first, &others);
-    replacements.extend(insertions.into_iter().map(|added| (added.offset..added.offset, added.text)));
+    replacements.extend(insertions.into_iter().map(|added| (added.offset..added.offset, added.text.into())));
     splice(text, replacements)
 }
