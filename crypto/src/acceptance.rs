@@ -43,6 +43,9 @@ fn check_line_separators(
     document: &Document,
     sealed: &[Option<String>],
 ) -> Result<(), ParseError> {
+    if text.is_ascii() {
+        return Ok(());
+    }
     let is_covered = |leaf: &&Leaf| leaf.site.as_ref().is_some_and(|site| site.style != Style::Comment);
     let sealed =
         document.leaves.iter().zip(sealed).filter(|(_, sealed)| sealed.is_some()).map(|(leaf, _)| leaf);

@@ -90,7 +90,12 @@ impl ValueCipher {
 
     /// Decrypts, or gives nothing when the tag does not match the ciphertext and `associated_data`.
     pub fn open(&self, sealed: &Sealed, associated_data: &[u8]) -> Option<SecretBytes> {
-        let mut data = sealed.data.clone();
+        self.open_in_place(sealed.clone(), associated_data)
+    }
+
+    /// As [`ValueCipher::open`], in the memory of the ciphertext.
+    pub(crate) fn open_in_place(&self, sealed: Sealed, associated_data: &[u8]) -> Option<SecretBytes> {
+        let mut data = sealed.data;
         let buffer = data.as_mut_slice().into();
         let tag = Tag::from(sealed.tag);
         let opened = match sealed.nonce {

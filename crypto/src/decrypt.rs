@@ -57,7 +57,12 @@ impl SealedFile {
     /// [`DecryptError::Parse`] for a text that is not acceptable, [`DecryptError::NotSealed`] without a block,
     /// [`DecryptError::Metadata`] for a block that is not usable.
     pub fn read(text: &str, format: Format) -> Result<Self, DecryptError> {
-        let document = Document::read(text, format)?;
+        Self::of_text(text.to_owned(), format)
+    }
+
+    /// As [`SealedFile::read`], without a copy.
+    pub(crate) fn of_text(text: String, format: Format) -> Result<Self, DecryptError> {
+        let document = Document::read(&text, format)?;
         let entry = document.tree.root_entry(0, BLOCK_KEY).ok_or(DecryptError::NotSealed)?;
         let block = document.tree.plain(entry.value, false);
         let metadata = Metadata::read(&block).map_err(DecryptError::Metadata)?;
@@ -70,7 +75,7 @@ impl SealedFile {
                 return Err(DecryptError::Metadata(reason));
             }
         }
-        Ok(Self { text: text.to_owned(), document, metadata })
+        Ok(Self { text, document, metadata })
     }
 
     /// The `sops` block.

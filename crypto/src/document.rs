@@ -133,9 +133,9 @@ impl Document {
             text,
             tree: &tree,
             comments: by_container(&tree),
-            paths: Paths::default(),
-            leaves: Vec::new(),
-            events: Vec::new(),
+            paths: Paths::with_room(tree.nodes.len()),
+            leaves: Vec::with_capacity(tree.nodes.len().min(LEAVES_MAX)),
+            events: Vec::with_capacity(2 * tree.nodes.len()),
             aliases: Vec::new(),
             document: 0,
             copies: 0,
@@ -152,6 +152,11 @@ impl Document {
         }
         let Walk { paths, leaves, events, aliases, .. } = walk;
         Ok(Self { format, tree, paths, leaves, events, aliases })
+    }
+
+    /// The values of its leaves alone.
+    pub(crate) fn into_values(self) -> Vec<Arc<Value>> {
+        self.leaves.into_iter().map(|leaf| leaf.value).collect()
     }
 
     /// Line of a leaf, counted from 1.
@@ -187,8 +192,7 @@ pub(crate) fn values(text: &str, format: Format) -> Result<Vec<Arc<Value>>, Pars
     if roots.all(|root| tree.values(root, 0, &mut values)) && values.len() <= LEAVES_MAX {
         return Ok(values);
     }
-    let leaves = Document::of_tree(text, format, tree)?.leaves;
-    Ok(leaves.into_iter().map(|leaf| leaf.value).collect())
+    Ok(Document::of_tree(text, format, tree)?.into_values())
 }
 
 /// A comment's neighbours: the container, and the entry of it that it comes before.
@@ -342,15 +346,15 @@ impl Walk<'_> {
 }
 
 /// `text` with each place replaced. Places must not overlap; they are put into text order here.
-pub fn splice(text: &str, mut replacements: Vec<(Range<usize>, String)>) -> String {
+pub fn splice<T: AsRef<str>>(text: &str, mut replacements: Vec<(Range<usize>, T)>) -> String {
     replacements.sort_by_key(|(place, _)| (place.start, place.end));
-    let added: usize = replacements.iter().map(|(_, new)| new.len()).sum();
+    let added: usize = replacements.iter().map(|(_, new)| new.as_ref().len()).sum();
     let mut spliced = String::with_capacity(text.len() + added);
     let mut copied = 0;
     for (place, new) in replacements {
         debug_assert!(copied <= place.start, "places overlap at byte {}", place.start);
         spliced.push_str(&text[copied..place.start]);
-        spliced.push_str(&new);
+        spliced.push_str(new.as_ref());
         copied = place.end;
     }
     spliced.push_str(&text[copied..]);

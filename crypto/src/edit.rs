@@ -50,7 +50,7 @@ pub(crate) fn rewrite(
     };
     let work = Sealing {
         plain,
-        document: &document,
+        document,
         key: &open.key,
         metadata: open.metadata().clone(),
         bind: open.bind().cloned(),

@@ -3,8 +3,10 @@
 //! Every verb that writes ends here. What is about to be written is opened again first, and must give the author's
 //! text to the byte.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::Timestamp;
 use crate::aead::ValueCipher;
@@ -70,7 +72,7 @@ pub fn encrypt(
         mac_only_encrypted: options.mac_only_encrypted,
     };
     let metadata = Metadata::new(&draft, &timestamp(options.write.now));
-    let work = Sealing { plain, document: &document, key: &key, metadata, bind: options.bind.clone() };
+    let work = Sealing { plain, document, key: &key, metadata, bind: options.bind.clone() };
     work.write(&|_| None, &options.write)
 }
 
@@ -78,12 +80,12 @@ pub fn encrypt(
 type Kept<'a> = &'a (dyn Fn(usize) -> Option<String> + Sync);
 
 /// Places and what is put there.
-type Replacements = Vec<(Range<usize>, String)>;
+type Replacements<'a> = Vec<(Range<usize>, Cow<'a, str>)>;
 
 /// Everything that goes into one sealed text.
 pub(crate) struct Sealing<'a> {
     pub(crate) plain: &'a SecretText,
-    pub(crate) document: &'a Document,
+    pub(crate) document: Document,
     pub(crate) key: &'a DataKey,
     /// Recipients and rules; MAC, time and seal are made here.
     pub(crate) metadata: Metadata,
@@ -101,7 +103,7 @@ impl Sealing<'_> {
         }
         let cipher = ValueCipher::new(self.key.expose_secret());
         let sealed = self.sealed_leaves(&cipher, kept, options)?;
-        acceptance::check(text, self.document, &sealed, self.metadata.mac_only_encrypted)?;
+        acceptance::check(text, &self.document, &sealed, self.metadata.mac_only_encrypted)?;
         let (replacements, mut source) = self.replacements(&sealed)?;
         let last_modified = timestamp(options.now);
         let code = self.mac(&sealed);
@@ -119,8 +121,11 @@ impl Sealing<'_> {
             true => Some(self.claims(&metadata, &sealed, source)?.seal(self.key)),
             false => None,
         };
-        let written = with_block(text, self.document, replacements, &metadata, seal);
-        self.verified(written)
+        let written = with_block(text, &self.document, replacements, &metadata, seal);
+        // Room for what the verification reads: it needs the values alone.
+        drop(sealed);
+        let format = self.document.format;
+        verified(written, format, self.key, &self.document.into_values(), self.plain)
     }
 
     fn sealed_leaves(
@@ -129,7 +134,7 @@ impl Sealing<'_> {
         kept: Kept<'_>,
         options: &WriteOptions,
     ) -> Result<Vec<Option<String>>, EncryptError> {
-        let document = self.document;
+        let document = &self.document;
         let comments = |index: usize| {
             let leaf = &document.leaves[index];
             leaf.is_comment().then(|| leaf.value.as_text().unwrap_or_default().to_owned())
@@ -157,7 +162,7 @@ impl Sealing<'_> {
                 }
                 let fresh = || {
                     document.paths.write_associated_data(leaf.path, &mut additional);
-                    cipher.seal(&leaf.value, additional.as_bytes()).to_string()
+                    cipher.seal(&leaf.value, additional.as_bytes()).text()
                 };
                 Ok(Some(kept(index).unwrap_or_else(fresh)))
             };
@@ -179,11 +184,14 @@ impl Sealing<'_> {
     }
 
     /// What is put where, and what of the author's spelling that loses.
-    fn replacements(&self, sealed: &[Option<String>]) -> Result<(Replacements, Source), EncryptError> {
+    fn replacements<'a>(
+        &self,
+        sealed: &'a [Option<String>],
+    ) -> Result<(Replacements<'a>, Source), EncryptError> {
         let text = self.plain.expose_secret();
         let syntax = self.document.format.syntax();
         let mut source = Source::default();
-        let one_line = object::profile(self.document) == Profile::Object;
+        let one_line = object::profile(&self.document) == Profile::Object;
         let mut replacements = self.expanded_aliases(sealed, &mut source)?;
         let parts = parallel::by_parts(self.document.leaves.len(), |part| {
             let (mut replacements, mut spellings) = (Vec::with_capacity(part.len()), Vec::new());
@@ -196,7 +204,9 @@ impl Sealing<'_> {
                     spellings.push((index, delta(&default.text, author)));
                 }
                 let sealed = syntax.sealed(text, site, enc, one_line);
-                replacements.push((sealed.place, sealed.text));
+                // Most often it is the sealed text itself, which is there already.
+                let text = if sealed.text == *enc { Cow::from(enc) } else { sealed.text.into() };
+                replacements.push((sealed.place, text));
             }
             (replacements, spellings)
         });
@@ -212,8 +222,8 @@ impl Sealing<'_> {
         &self,
         sealed: &[Option<String>],
         source: &mut Source,
-    ) -> Result<Replacements, EncryptError> {
-        let (document, text) = (self.document, self.plain.expose_secret());
+    ) -> Result<Replacements<'static>, EncryptError> {
+        let (document, text) = (&self.document, self.plain.expose_secret());
         let originals: HashMap<usize, usize> = document
             .leaves
             .iter()
@@ -252,7 +262,7 @@ impl Sealing<'_> {
             };
             let written = document.format.syntax().copied(&document.tree, alias.node, &mut copied);
             source.aliases.push((alias.event, text[place.clone()].to_owned()));
-            expanded.push((place, written));
+            expanded.push((place, written.into()));
         }
         Ok(expanded)
     }
@@ -274,7 +284,7 @@ impl Sealing<'_> {
         sealed: &[Option<String>],
         source: Source,
     ) -> Result<Claims, EncryptError> {
-        let document = self.document;
+        let document = &self.document;
         let profile = object::profile(document);
         let tree = match profile {
             Profile::File => digest::tree(document, &|index| sealed[index].as_deref()),
@@ -291,29 +301,34 @@ impl Sealing<'_> {
         claims.source = if profile == Profile::File { source } else { Source::default() };
         Ok(claims)
     }
+}
 
-    /// Gives the text out only when it opens to what was to be sealed.
-    fn verified(&self, written: String) -> Result<String, EncryptError> {
-        let unverified = |reason: String| EncryptError::Unverified(reason);
-        let file = SealedFile::read(&written, self.document.format)
-            .map_err(|error| unverified(error.to_string()))?;
-        let values: Vec<&Value> = self.document.leaves.iter().map(|leaf| &*leaf.value).collect();
-        file.reopens_to(self.key, &values, self.plain).map_err(unverified)?;
-        Ok(written)
-    }
+/// Gives the text out only when it opens to what was to be sealed.
+fn verified(
+    written: String,
+    format: Format,
+    key: &DataKey,
+    values: &[Arc<Value>],
+    plain: &SecretText,
+) -> Result<String, EncryptError> {
+    let file =
+        SealedFile::of_text(written, format).map_err(|error| EncryptError::Unverified(error.to_string()))?;
+    let values: Vec<&Value> = values.iter().map(|value| &**value).collect();
+    file.reopens_to(key, &values, plain).map_err(EncryptError::Unverified)?;
+    Ok(file.text)
 }
 
 /// `text` with the replacements made and the block in every document; the seal stands in the first.
 pub(crate) fn with_block(
     text: &str,
     document: &Document,
-    mut replacements: Replacements,
+    mut replacements: Replacements<'_>,
     metadata: &Metadata,
     seal: Option<String>,
 ) -> String {
     let sealed = metadata.clone().with_seal(seal);
     let (first, others) = (sealed.block().clone().into(), metadata.stock_block().into());
     let (insertions, _) = document.format.syntax().block_insertions(text, &document.tree, &first, &others);
-    replacements.extend(insertions.into_iter().map(|added| (added.offset..added.offset, added.text)));
+    replacements.extend(insertions.into_iter().map(|added| (added.offset..added.offset, added.text.into())));
     splice(text, replacements)
 }

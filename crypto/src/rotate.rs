@@ -72,7 +72,7 @@ fn anew(
 ) -> Result<String, EncryptError> {
     let plain = &open.document_text()?;
     let document = Document::read_to_seal(plain.expose_secret(), open.format(), &open.metadata().selector)?;
-    let work = Sealing { plain, document: &document, key, metadata, bind: open.bind().cloned() };
+    let work = Sealing { plain, document, key, metadata, bind: open.bind().cloned() };
     work.write(&|_| None, options)
 }
 

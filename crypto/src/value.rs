@@ -5,7 +5,6 @@
 //! ([`crate::seal`]), because a second plaintext for the same value makes other tools reuse a nonce.
 
 use base64::Engine;
-use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::secret::SecretBytes;
@@ -196,6 +195,22 @@ impl Sealed {
         text.starts_with(PREFIX)
     }
 
+    /// The text form.
+    pub fn text(&self) -> String {
+        // Nonce, tag, names and type are 104 bytes and the type's.
+        let mut text = String::with_capacity(120 + self.data.len().div_ceil(3) * 4);
+        text.push_str(PREFIX);
+        STANDARD.encode_string(&self.data, &mut text);
+        text.push_str(",iv:");
+        STANDARD.encode_string(self.nonce, &mut text);
+        text.push_str(",tag:");
+        STANDARD.encode_string(self.tag, &mut text);
+        text.push_str(",type:");
+        text.push_str(self.kind.word());
+        text.push(']');
+        text
+    }
+
     /// Reads the text form.
     ///
     /// # Errors
@@ -228,14 +243,7 @@ impl Sealed {
 
 impl std::fmt::Display for Sealed {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            formatter,
-            "{PREFIX}{},iv:{},tag:{},type:{}]",
-            Base64Display::new(&self.data, &STANDARD),
-            Base64Display::new(self.nonce.as_ref(), &STANDARD),
-            Base64Display::new(&self.tag, &STANDARD),
-            self.kind.word()
-        )
+        formatter.write_str(&self.text())
     }
 }
 

@@ -17,9 +17,9 @@ mod interop;
 #[cfg(feature = "key-service")]
 mod key_service;
 mod killed;
+mod many;
 #[cfg(feature = "pgp")]
 mod pgp;
-mod many;
 mod publish;
 mod removing;
 mod running;

@@ -89,10 +89,11 @@ impl Opening<'_> {
             }
             Err(reason) => return Err(refuse(reason)),
         };
-        let bytes = self.cipher.open(&sealed, additional_data.as_bytes());
+        let kind = sealed.kind;
+        let bytes = self.cipher.open_in_place(sealed, additional_data.as_bytes());
         let bytes =
             bytes.ok_or_else(|| refuse("it does not open here: it was moved, exchanged or damaged"))?;
-        Value::from_opened(sealed.kind, bytes).map_err(refuse)
+        Value::from_opened(kind, bytes).map_err(refuse)
     }
 
     /// A comment that does not open at its own place is tried further out, and in the collection that follows, since

@@ -19,11 +19,18 @@ pub struct Paths {
 
 impl Default for Paths {
     fn default() -> Self {
-        Self { entries: vec![(ROOT, String::new())] }
+        Self::with_room(0)
     }
 }
 
 impl Paths {
+    /// A table with the root alone, and room for `more` addresses.
+    pub(crate) fn with_room(more: usize) -> Self {
+        let mut entries = Vec::with_capacity(more + 1);
+        entries.push((ROOT, String::new()));
+        Self { entries }
+    }
+
     /// A new address: `key` under `parent`.
     pub fn child(&mut self, parent: PathId, key: &str) -> PathId {
         let id =

@@ -15,14 +15,15 @@ use crate::output;
 use crate::peers::age::{self, Age};
 use crate::peers::sops::{self, Sops};
 
+mod growth;
 mod input;
 mod many;
 mod measure;
 
 use measure::{Comparison, Sample};
 
-/// Values per file, and how many pairs are run.
-const SIZES: [(usize, usize); 2] = [(10, 21), (20_000, 5)];
+/// Format and values of each file, and how many pairs are run.
+const SIZES: [(&str, usize, usize); 3] = [("yaml", 10, 21), ("yaml", 20_000, 5), ("json", 20_000, 5)];
 /// The two programs, in the order of a pair.
 const NAMES: [&str; 2] = ["lacre", "sops"];
 
@@ -59,17 +60,21 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
     let folder = tempfile::tempdir()?;
     let contestants = contestants(folder.path())?;
     let mut comparisons = Vec::new();
-    for (values, pairs) in SIZES {
-        let (plain, sealed) = files(folder.path(), &contestants, values)?;
+    for (format, values, pairs) in SIZES {
+        let (plain, sealed) = files(folder.path(), &contestants, format, values)?;
         for (verb, file) in [(Verb::Decrypt, &sealed), (Verb::Encrypt, &plain)] {
-            output::problem(&format!("{} of {values} values: {pairs} pairs", verb.name()));
+            let work = format!("{} of {values} values, {format}", verb.name());
+            output::problem(&format!("{work}: {pairs} pairs"));
             let samples = pairs_of(&contestants, verb, file, pairs)?;
-            comparisons.push(Comparison::new(format!("{} of {values} values", verb.name()), samples));
+            comparisons.push(Comparison::new(work, samples));
         }
     }
     output::problem(&format!("{} files of {} values each", many::FILES, many::VALUES));
     comparisons.push(many::compare(folder.path(), &contestants)?);
-    report(&comparisons, as_json)?;
+    let [lacre, _] = &contestants;
+    output::problem("growth with the number of values");
+    let grown = growth::measure(folder.path(), lacre)?;
+    report(&comparisons, &grown, as_json)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -88,15 +93,16 @@ fn contestants(folder: &Path) -> Result<[Contestant; 2]> {
 fn files(
     folder: &Path,
     contestants: &[Contestant; 2],
+    format: &str,
     values: usize,
 ) -> Result<(std::path::PathBuf, std::path::PathBuf)> {
-    let plain = folder.join(format!("plain-{values}.yaml"));
+    let plain = folder.join(format!("plain-{values}.{format}"));
     input::write(&plain, values)?;
-    let sealed = NAMES.map(|name| folder.join(format!("sealed-by-{name}-{values}.yaml")));
+    let sealed = NAMES.map(|name| folder.join(format!("sealed-by-{name}-{values}.{format}")));
     for (contestant, target) in contestants.iter().zip(&sealed) {
         contestant.run(Verb::Encrypt, &plain, File::create(target)?)?;
     }
-    let opened = folder.join("opened.yaml");
+    let opened = folder.join("opened");
     for contestant in contestants {
         for file in &sealed {
             contestant.run(Verb::Decrypt, file, File::create(&opened)?)?;
@@ -157,10 +163,11 @@ impl Contestant {
     }
 }
 
-fn report(comparisons: &[Comparison], as_json: bool) -> Result<()> {
+fn report(comparisons: &[Comparison], grown: &[growth::Growth], as_json: bool) -> Result<()> {
     if as_json {
         let results: Vec<_> = comparisons.iter().map(Comparison::to_json).collect();
-        output::line(&format!("{:#}", json!({"names": NAMES, "results": results})));
+        let grown: Vec<_> = grown.iter().map(growth::Growth::to_json).collect();
+        output::line(&format!("{:#}", json!({"names": NAMES, "results": results, "growth": grown})));
         return Ok(());
     }
     output::line(
@@ -172,6 +179,7 @@ fn report(comparisons: &[Comparison], as_json: bool) -> Result<()> {
     for comparison in comparisons {
         output::line(&comparison.to_line());
     }
+    grown.iter().for_each(|growth| output::line(&growth.to_line()));
     output::line(&format!("peaks below {:.1} MiB cannot be told: see `measure`", measure::floor_mib()?));
     Ok(())
 }

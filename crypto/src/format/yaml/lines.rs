@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
+use crate::document::LEAVES_MAX;
 use crate::document::tree::{Block, Entry, Node, NodeId, NodeKind, Part, Style, Tree};
 use crate::format::yaml::{comments, scalar};
 use crate::secret::SecretBytes;
@@ -25,8 +26,10 @@ pub(super) fn read(text: &str) -> Option<Tree> {
     if !shape::is_plain(text) {
         return None;
     }
-    let mut reader =
-        Reader { text, tree: Tree::default(), open: Vec::new(), comments: Vec::new(), blocks: Vec::new() };
+    // Growing step by step would leave copies of all sizes behind. A line has a node, and more when it begins a collection.
+    let nodes = text.bytes().filter(|byte| *byte == b'\n').count().min(LEAVES_MAX) + 1;
+    let tree = Tree { nodes: Vec::with_capacity(nodes), ..Tree::default() };
+    let mut reader = Reader { text, tree, open: Vec::new(), comments: Vec::new(), blocks: Vec::new() };
     let mut at = 0;
     while at < text.len() {
         at = reader.line(at, shape::line_end(text, at))?;

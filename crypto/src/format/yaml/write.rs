@@ -118,7 +118,10 @@ pub(super) fn double_quoted(text: &str) -> String {
 }
 
 fn is_single_quotable(text: &str) -> bool {
-    !text.contains(is_special)
+    match text.is_ascii() {
+        true => !text.bytes().fold(false, |found, byte| found | byte.is_ascii_control()),
+        false => !text.contains(is_special),
+    }
 }
 
 fn is_special(character: char) -> bool {
@@ -141,20 +144,27 @@ fn is_plain(text: &str, flow: bool) -> bool {
         && (!flow || text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./-".contains(&byte)))
         && !text.starts_with(' ')
         && !text.ends_with([' ', ':'])
-        && !text.contains(": ")
-        && !text.contains(" #")
+        && !has_sign(text)
         && !text.starts_with("---")
         && !text.starts_with("...")
-        && !text.contains(is_special)
-        && scalar::resolve(text, None, true).is_ok_and(|value| value.kind() == Some(ValueType::Str))
+        && is_single_quotable(text)
+        && scalar::is_text(text)
         && !is_yaml_1_1_word(text)
+}
+
+/// Whether there is a sign that ends a plain scalar in a block: a colon before a blank, a number sign after one. All pairs
+/// are looked at, many at a time.
+pub(super) fn has_sign(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.iter().zip(bytes.get(1..).unwrap_or_default()).fold(false, |found, (first, second)| {
+        found | ((*first == b':') & (*second == b' ')) | ((*first == b' ') & (*second == b'#'))
+    })
 }
 
 /// Words and numbers that older readers take for something else than text.
 pub(crate) fn is_yaml_1_1_word(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    let word =
-        matches!(lower.as_str(), "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null" | "~");
+    let words = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "~"];
+    let word = words.into_iter().any(|word| word.eq_ignore_ascii_case(text));
     let sexagesimal =
         text.contains(':') && text.bytes().all(|byte| byte.is_ascii_digit() || b":._+-".contains(&byte));
     word || sexagesimal

@@ -44,6 +44,14 @@ pub(super) fn sample(mut command: Command) -> Result<Sample> {
     Ok(Sample { wall, cpu: end.rusage.utime + end.rusage.stime, peak_bytes: end.rusage.maxrss })
 }
 
+/// The least of each figure.
+pub(super) fn least(samples: &[Sample]) -> Sample {
+    let wall = samples.iter().map(|sample| sample.wall).min().unwrap_or_default();
+    let cpu = samples.iter().map(|sample| sample.cpu).min().unwrap_or_default();
+    let peak_bytes = samples.iter().map(|sample| sample.peak_bytes).min().unwrap_or_default();
+    Sample { wall, cpu, peak_bytes }
+}
+
 /// The peak of this process: no smaller one can be told from it.
 pub(super) fn floor_mib() -> Result<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
@@ -52,14 +60,20 @@ pub(super) fn floor_mib() -> Result<f64> {
     Ok(kib / 1024.0)
 }
 
+impl Sample {
+    /// Milliseconds of wall clock, milliseconds of processor time, mebibytes.
+    pub(super) fn figures(&self) -> [f64; 3] {
+        let ms = |time: Duration| time.as_secs_f64() * 1000.0;
+        [ms(self.wall), ms(self.cpu), self.peak_bytes as f64 / 1_048_576.0]
+    }
+}
+
 impl Comparison {
     pub(super) fn new(work: String, samples: [Vec<Sample>; 2]) -> Self {
-        let of =
-            |measure: fn(&Sample) -> f64| samples.each_ref().map(|taken| median(taken.iter().map(measure)));
-        let wall = of(|sample| sample.wall.as_secs_f64() * 1000.0);
-        let cpu = of(|sample| sample.cpu.as_secs_f64() * 1000.0);
-        let peak = of(|sample| sample.peak_bytes as f64 / 1_048_576.0);
-        Self { work, medians: [wall, cpu, peak] }
+        let of = |figure: usize| {
+            samples.each_ref().map(|taken| median(taken.iter().map(|sample| sample.figures()[figure])))
+        };
+        Self { work, medians: [of(0), of(1), of(2)] }
     }
 
     pub(super) fn to_line(&self) -> String {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::document::tree::Entry;
-use crate::format::yaml::scalar;
+use crate::format::yaml::{scalar, write};
 
 /// Most bytes of a key that are read here; YAML's own limit is 1,024 characters.
 const KEY_BYTES_MAX: usize = 1000;
@@ -65,11 +65,7 @@ fn is_colon(rest: &str) -> bool {
 
 /// The plain scalar with which `rest` begins, up to a comment or the end; nothing when others could see a key in it.
 pub(super) fn plain(rest: &str) -> Option<&str> {
-    let bytes = rest.as_bytes();
-    let pairs = bytes.iter().zip(bytes.get(1..)?);
-    let has_sign = pairs.fold(false, |found, (first, second)| {
-        found | ((*first == b':') & (*second == b' ')) | ((*first == b' ') & (*second == b'#'))
-    });
+    let has_sign = write::has_sign(rest);
     let text = match has_sign {
         true => rest.split(" #").next()?,
         false => rest,
