@@ -109,9 +109,9 @@ impl Buffer {
     }
 
     /// Leaves the buffer where it is, for its owner alone, and says where.
-    pub(crate) fn keep(mut self) -> PathBuf {
-        self.folder.keep();
-        self.file.clone()
+    pub(crate) fn keep(self) -> PathBuf {
+        let name = self.file.file_name().unwrap_or_default().to_owned();
+        self.folder.keep().join(name)
     }
 
     fn wait(&self, child: &mut Child) -> Result<ExitStatus, CommandError> {

@@ -1,11 +1,12 @@
 //! A folder for plaintext that a program must find in a file: this user's alone, wiped when it goes out of scope.
 //!
 //! It lives on a memory file system (`XDG_RUNTIME_DIR`, then `/dev/shm`) unless the caller names another place. What
-//! the kernel may have swapped out is out of reach, and so is a process that is killed outright.
+//! the kernel may have swapped out is out of reach. A process that is killed outright leaves its folder: the next one
+//! that makes a folder there wipes it. A folder in use is told by the lock that its process holds on it.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -13,8 +14,17 @@ use tempfile::TempDir;
 /// File systems that live in memory, by the number that `statfs` gives.
 const MEMORY_FILE_SYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// The folder, for as long as this value lives.
-pub(crate) struct PrivateFolder(Option<TempDir>);
+/// How folders are called that are wiped when their process is gone.
+const PREFIX: &str = "lacre-";
+
+/// How folders are called that stay until their owner deletes them.
+const PREFIX_KEPT: &str = "kept-lacre-";
+
+/// How often a folder is made before giving up: another process may take a new one, not locked yet, for a leftover.
+const ATTEMPTS_MAX: usize = 8;
+
+/// The folder, for as long as this value lives, and the lock on it.
+pub(crate) struct PrivateFolder(Option<(TempDir, File)>);
 
 impl PrivateFolder {
     /// One in memory; nothing where there is no memory file system that this user can write to.
@@ -26,14 +36,21 @@ impl PrivateFolder {
 
     /// One in `parent`, whatever that lies on.
     pub(crate) fn inside(parent: &Path) -> io::Result<Self> {
-        let mode = Permissions::from_mode(0o700);
-        let made = tempfile::Builder::new().prefix("lacre-").permissions(mode).tempdir_in(parent)?;
-        Ok(Self(Some(made)))
+        wipe_leftovers(parent);
+        for _ in 0..ATTEMPTS_MAX {
+            let mode = Permissions::from_mode(0o700);
+            let made = tempfile::Builder::new().prefix(PREFIX).permissions(mode).tempdir_in(parent)?;
+            let Ok(lock) = File::open(made.path()) else { continue };
+            if lock.try_lock().is_ok() && made.path().exists() {
+                return Ok(Self(Some((made, lock))));
+            }
+        }
+        Err(io::Error::other("a new folder is taken away each time"))
     }
 
     /// Where `name` stands in it, or would.
     pub(crate) fn place(&self, name: &Path) -> PathBuf {
-        self.0.as_ref().map(|folder| folder.path().join(name)).unwrap_or_default()
+        self.0.as_ref().map(|(folder, _)| folder.path().join(name)).unwrap_or_default()
     }
 
     /// A new file called `name` that holds `bytes`, for its owner alone.
@@ -44,21 +61,47 @@ impl PrivateFolder {
         Ok(file)
     }
 
-    /// Leaves the folder and what is in it.
-    pub(crate) fn keep(&mut self) {
-        if let Some(folder) = self.0.take() {
-            let _ = folder.keep();
+    /// Leaves the folder and what is in it, under a name of its own, and says which.
+    pub(crate) fn keep(mut self) -> PathBuf {
+        let Some((folder, _lock)) = self.0.take() else { return PathBuf::new() };
+        let made = folder.keep();
+        let name = made.file_name().unwrap_or_default().to_string_lossy();
+        let kept = made.with_file_name(name.replacen(PREFIX, PREFIX_KEPT, 1));
+        match fs::rename(&made, &kept) {
+            Ok(()) => kept,
+            Err(_) => made,
         }
     }
 }
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        if let Some(folder) = self.0.take() {
-            for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
-                overwrite(&entry.path());
-            }
+        if let Some((folder, _lock)) = self.0.take() {
+            overwrite_all(folder.path());
         }
+    }
+}
+
+/// Wipes the folders in `parent` that processes of this user left when they were killed.
+fn wipe_leftovers(parent: &Path) {
+    let user = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user);
+        if !ours {
+            continue;
+        }
+        let Ok(lock) = File::open(entry.path()) else { continue };
+        if lock.try_lock().is_ok() {
+            overwrite_all(&entry.path());
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn overwrite_all(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        overwrite(&entry.path());
     }
 }
 
@@ -103,5 +146,27 @@ mod tests {
         drop(folder);
         assert_eq!(fs::read(&link).unwrap(), b"");
         assert!(!file.exists());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_wiped_by_the_next() {
+        let place = tempfile::tempdir().unwrap();
+        let mut killed = PrivateFolder::inside(place.path()).unwrap();
+        let file = killed.create("file".as_ref(), b"secret").unwrap();
+        let link = place.path().join("link");
+        fs::hard_link(&file, &link).unwrap();
+        let used = PrivateFolder::inside(place.path()).unwrap();
+        assert_eq!(fs::read(&link).unwrap(), b"secret", "its process lives");
+        let (folder, lock) = killed.0.take().unwrap();
+        let _ = folder.keep();
+        drop(lock);
+        let kept = PrivateFolder::inside(place.path()).unwrap();
+        assert!(!file.exists());
+        assert_eq!(fs::read(&link).unwrap(), b"");
+        assert!(used.place("".as_ref()).is_dir(), "its process lives");
+        kept.create("file".as_ref(), b"edit").unwrap();
+        let kept = kept.keep();
+        drop(PrivateFolder::inside(place.path()).unwrap());
+        assert_eq!(fs::read(kept.join("file")).unwrap(), b"edit", "somebody was told where it is");
     }
 }

@@ -1,7 +1,7 @@
 //! What becomes of the buffer when editing does not end as planned.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -18,6 +18,13 @@ fn sealed() -> Sandbox {
 fn noted(sandbox: &Sandbox) -> Option<PathBuf> {
     let text = fs::read_to_string(sandbox.home().join("buffer")).ok()?;
     text.ends_with('\n').then(|| PathBuf::from(text.trim()))
+}
+
+/// Where a buffer is when it was kept: in a folder that is not taken for the leftover of a killed process.
+fn kept(buffer: &Path) -> PathBuf {
+    let folder = buffer.parent().unwrap();
+    let name = format!("kept-{}", folder.file_name().unwrap().display());
+    folder.with_file_name(name).join(buffer.file_name().unwrap())
 }
 
 #[test]
@@ -48,6 +55,19 @@ fn a_signal_wipes_the_buffer_and_leaves_the_file() {
 }
 
 #[test]
+fn what_a_killed_edit_left_is_wiped_by_the_next_command_that_needs_such_a_place() {
+    let sandbox = sealed();
+    let editor = "echo c: d >> $0; echo $0 > $HOME/buffer; kill -KILL $PPID";
+    let mut command = sandbox.command(sandbox::lacre());
+    let output =
+        command.args(["edit", "a.yaml"]).env("EDITOR", format!("sh -c '{editor}'")).output().unwrap();
+    assert_eq!(output.status.code(), None);
+    let buffer = noted(&sandbox).unwrap();
+    sandbox.lacre(&["exec-file", "--no-fifo", "a.yaml", "true"]);
+    assert!(!buffer.parent().unwrap().exists());
+}
+
+#[test]
 fn an_edit_that_cannot_be_sealed_is_kept_when_nobody_answers() {
     let sandbox = sealed();
     let before = sandbox.read("a.yaml");
@@ -56,7 +76,7 @@ fn an_edit_that_cannot_be_sealed_is_kept_when_nobody_answers() {
     let output =
         command.args(["edit", "a.yaml"]).env("EDITOR", format!("sh -c '{editor}'")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let buffer = noted(&sandbox).unwrap();
+    let buffer = kept(&noted(&sandbox).unwrap());
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.contains(&format!("your edit is kept in {}", buffer.display())), "{errors}");
     assert_eq!(fs::read_to_string(&buffer).unwrap(), "a: b\nc: [\n");
@@ -73,7 +93,7 @@ fn a_file_that_changed_while_the_editor_ran_is_left_alone() {
         command.args(["edit", "a.yaml"]).env("EDITOR", format!("sh -c '{editor}'")).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     assert_eq!(sandbox.read("a.yaml"), "other\n");
-    let buffer = noted(&sandbox).unwrap();
+    let buffer = kept(&noted(&sandbox).unwrap());
     assert_eq!(fs::read_to_string(&buffer).unwrap(), "a: b\nc: d\n", "the edit is lost");
     fs::remove_dir_all(buffer.parent().unwrap()).unwrap();
 }
