@@ -59,7 +59,7 @@ impl WeakPgpRecipient {
                 || KeyError::new(format!("no OpenPGP certificate {} in the key ring", wanted.digits)),
             )?;
         let refuse = |why: &str| KeyError::new(format!("OpenPGP certificate {}: {why}", wanted.digits));
-        let key = encryption_key(&cert, &wanted, &*LENIENT)?;
+        let key = encryption_key(&cert, &wanted, &LENIENT)?;
         let primary = cert.primary_key().key().clone().parts_into_public().role_into_unspecified();
         let mut weaknesses: Vec<String> = [&primary, &key].into_iter().filter_map(small).collect();
         let valid = cert.with_policy(&*LENIENT, None).map_err(|error| refuse(&format!("{error:#}")))?;

@@ -1,6 +1,6 @@
-//! Messages as Go's OpenPGP wrote them until 2019, with lengths that no standard allows.
+//! Messages as older versions of Go's OpenPGP wrote them, with lengths that no standard allows.
 //!
-//! Files that sops up to 3.4 sealed in process hold them. Each little write became a chunk, of the container and of the
+//! Files that sops sealed in process, as release 3.3 did, hold them. Each little write became a chunk, of the container and of the
 //! literal data within, where RFC 4880 (4.2.2.4) asks for 512 bytes in the first; and numbers of a session key that
 //! begin with zero bits count them, which 3.2 forbids. sequoia refuses both, gpg reads both. Nothing of the cryptography
 //! differs, so that this file only deals with lengths and order; nobody writes such messages any more, so that it takes
