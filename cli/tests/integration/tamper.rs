@@ -2,6 +2,8 @@
 
 use std::process::Output;
 
+use xtask::peers::sops::Sops;
+
 use crate::sandbox::{self, Sandbox};
 
 const PLAIN: &str =
@@ -117,4 +119,23 @@ fn a_recipient_added_to_a_stripped_file_is_not_taken_over() {
     sandbox.lacre_ok(&["reseal", "--accept-recipients", "a.yaml"]);
     sandbox.lacre_ok(&["updatekeys", "--yes", "a.yaml"]);
     assert!(!sandbox.read("a.yaml").contains(&stranger));
+}
+
+#[test]
+fn a_sealed_text_in_a_clear_place_is_refused_though_no_seal_and_no_mac_covers_it() {
+    let sandbox = Sandbox::new();
+    sandbox.write("plain.yaml", "alpha: one\nbeta: two\n");
+    let ops = sandbox::recipient("ops");
+    let words = ["--encrypt", "--mac-only-encrypted", "--age", &ops, "plain.yaml"];
+    let sops = Sops::v3_13().unwrap();
+    let written = sops.tool().dir(sandbox.work()).args(words).run().unwrap().success().unwrap();
+    let text = String::from_utf8(written).unwrap();
+    for added in [format!("x_unencrypted: {}", token(&text, "alpha:")), "x: plain".to_owned()] {
+        sandbox.write("a.yaml", &format!("{added}\n{text}"));
+        for words in
+            [&["decrypt", "a.yaml"][..], &["set", "a.yaml", r#"["beta"]"#, "1"], &["reseal", "a.yaml"]]
+        {
+            assert_eq!(refused(&sandbox, words, &added).status.code(), Some(25), "{added}");
+        }
+    }
 }
