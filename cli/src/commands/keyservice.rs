@@ -15,7 +15,7 @@ use lacre_crypto::SecretBytes;
 use lacre_crypto::data_key::unwrap_entry;
 use lacre_crypto::error::NoKeyError;
 use lacre_crypto::recipient::age::AgeRecipient;
-use lacre_crypto::recipient::key_service::{Keeper, Limits, Listener, serve};
+use lacre_crypto::recipient::key_service::{Keeper, KeyServer, Limits, Listener};
 use lacre_crypto::recipient::{RecipientId, UnwrapError, UnwrapFailure, WrappedKey};
 
 use super::Context;
@@ -74,6 +74,8 @@ enum Network {
 
 pub(crate) fn run(args: &KeyserviceArgs, context: &Context) -> Result<(), CommandError> {
     let output = context.output;
+    let refused = |problem| CommandError::on(Kind::General, &args.address, files::plain_words(&problem));
+    let server = KeyServer::new().map_err(refused)?;
     let (listener, _socket) = match args.network {
         Network::Tcp => (listen_tcp(&args.address, output)?, None),
         Network::Unix => {
@@ -89,8 +91,7 @@ pub(crate) fn run(args: &KeyserviceArgs, context: &Context) -> Result<(), Comman
         keyrings: Mutex::default(),
     };
     let deadline = if args.prompt { DEADLINE_WITH_PROMPT } else { DEADLINE };
-    serve(listener, Arc::new(keeper), Limits { requests_max: REQUESTS_MAX, deadline })
-        .map_err(|error| CommandError::on(Kind::General, &args.address, files::plain_words(&error)))
+    server.serve(listener, Arc::new(keeper), Limits { requests_max: REQUESTS_MAX, deadline }).map_err(refused)
 }
 
 fn listen_tcp(address: &str, output: Output) -> Result<Listener, CommandError> {
@@ -125,7 +126,7 @@ fn listen_unix(path: &Path) -> Result<(Listener, Socket), CommandError> {
         }
         fs::remove_file(path).map_err(|failure| error(&files::plain_words(&failure)))?;
     }
-    // The mode must be right from the first moment. No other thread runs yet that could make a file meanwhile.
+    // The mode must be right from the first moment. The server's threads, which run already, make no file meanwhile.
     let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let bound = UnixListener::bind(path);
     rustix::process::umask(mask);

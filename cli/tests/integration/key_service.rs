@@ -267,7 +267,8 @@ fn an_address_that_others_reach_is_warned_of() {
         // The last line before it serves; an end without it shows below.
         while !said.contains("listening on tcp://") && stderr.read_line(&mut said).unwrap() > 0 {}
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-        child.wait().unwrap();
+        let ended = child.wait().unwrap();
+        assert!(ended.success(), "{address}: {ended}: {said}");
         assert_eq!(said.contains("warning: 0.0.0.0:"), is_warned, "{address}: {said}");
         assert_eq!(said.contains("is reached from elsewhere"), is_warned, "{address}: {said}");
         assert!(said.contains("listening on tcp://"), "{address}: {said}");

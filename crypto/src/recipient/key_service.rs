@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use client::{KeyService, ServedRecipient};
-pub use server::{Keeper, Limits, Listener, serve};
+pub use server::{Keeper, KeyServer, Limits, Listener};
 
 use super::{KeyError, Recipient, RecipientId, WrapError};
 use crate::secret::SecretBytes;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::net::{UnixListener, UnixStream};
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::Semaphore;
 use tonic::body::Body;
 use tonic::codegen::tokio_stream::Stream;
@@ -69,27 +69,46 @@ pub struct Limits {
     pub deadline: Duration,
 }
 
-/// Answers on `listener` with what `keeper` holds until SIGINT or SIGTERM comes.
-///
-/// # Errors
-/// When the system refuses threads, signals or the socket.
-pub fn serve(listener: Listener, keeper: Arc<dyn Keeper>, limits: Limits) -> io::Result<()> {
-    let runtime =
-        Builder::new_multi_thread().worker_threads(1).thread_name("key-service").enable_all().build()?;
-    let outcome = runtime.block_on(async {
-        let (mut interrupt, mut terminate) =
-            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+/// What answers until the process is asked to end. It listens for SIGINT and SIGTERM from the start: one that comes
+/// before, or while, a socket is made ends it in order as well, so that the socket's name does not stay behind.
+#[derive(Debug)]
+pub struct KeyServer {
+    runtime: Runtime,
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl KeyServer {
+    /// A server that nobody reaches yet.
+    ///
+    /// # Errors
+    /// When the system refuses threads or signals.
+    pub fn new() -> io::Result<Self> {
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).thread_name("key-service").enable_all().build()?;
+        let context = runtime.enter();
+        let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        drop(context);
+        Ok(Self { runtime, interrupt, terminate })
+    }
+
+    /// Answers on `listener` with what `keeper` holds until SIGINT or SIGTERM comes, or came.
+    ///
+    /// # Errors
+    /// When the system refuses the socket.
+    pub fn serve(self, listener: Listener, keeper: Arc<dyn Keeper>, limits: Limits) -> io::Result<()> {
+        let Self { runtime, mut interrupt, mut terminate } = self;
         let asked_to_end = async move {
             tokio::select! {
                 _ = interrupt.recv() => (),
                 _ = terminate.recv() => (),
             }
         };
-        run(listener, keeper, limits, asked_to_end).await
-    });
-    // A request may still wait for a person; the process does not wait with it.
-    Runtime::shutdown_background(runtime);
-    outcome
+        let outcome = runtime.block_on(run(listener, keeper, limits, asked_to_end));
+        // A request may still wait for a person; the process does not wait with it.
+        runtime.shutdown_background();
+        outcome
+    }
 }
 
 async fn run(
