@@ -75,6 +75,11 @@ impl Buffer {
         }
     }
 
+    /// Whether the editor left it.
+    pub(crate) fn exists(&self) -> bool {
+        self.file.exists()
+    }
+
     /// What stands in the buffer now.
     pub(crate) fn text(&self) -> Result<SecretText, CommandError> {
         Ok(files::read(Some(&self.file), None)?.content)

@@ -116,6 +116,7 @@ fn edit(
         match buffer.ask(context.output, "Enter edits again, `discard` drops the edit: ")?.as_deref() {
             Some("discard") => return Err(error),
             Some(_) => {}
+            None if !buffer.exists() => return Err(error),
             None => {
                 let place = buffer.keep();
                 return Err(
