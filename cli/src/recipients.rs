@@ -169,9 +169,13 @@ pub(crate) fn refused_hckms(word: &str) -> CommandError {
         .hint("leave it out, or write the file with stock sops; entries for it that a file has are kept")
 }
 
-/// `group` with each key whose version is left open as the one that `held` has of it, if it has one.
+/// `group` with each key as `held` spells it, if it has it: with the version that is left open, and the comment of an
+/// SSH key.
 pub(crate) fn pinned(group: &[RecipientId], held: &[RecipientId]) -> Vec<RecipientId> {
-    let pin = |id: &RecipientId| held.iter().find(|held| id.means(held)).unwrap_or(id).clone();
+    let pin = |id: &RecipientId| match held.contains(id) {
+        true => id.clone(),
+        false => held.iter().find(|held| id.means(held)).unwrap_or(id).clone(),
+    };
     without_duplicates(group.iter().map(pin).collect())
 }
 
@@ -197,10 +201,11 @@ pub(crate) fn build(id: &RecipientId) -> Result<Box<dyn Recipient>, CommandError
     }
 }
 
-/// In process when a ring of public keys has it, else through `gpg`.
+/// In process when a ring of public keys or `gpg` has it; by the program itself when it is weak, and not without a
+/// warning.
 #[cfg(feature = "pgp")]
 fn build_pgp(fingerprint: &str) -> Result<Box<dyn Recipient>, CommandError> {
-    use lacre_crypto::recipient::pgp::PgpRecipient;
+    use lacre_crypto::recipient::pgp::{PgpRecipient, WeakPgpRecipient};
     let mut refused = None;
     for ring in crate::identities::public_rings() {
         match PgpRecipient::look_up(fingerprint, ring.expose_secret()) {
@@ -210,7 +215,18 @@ fn build_pgp(fingerprint: &str) -> Result<Box<dyn Recipient>, CommandError> {
         }
     }
     // gpg may have a newer certificate, or another place for them.
-    match (PgpRecipient::from_gpg(fingerprint, &crate::identities::gpg_program()), refused) {
+    let gpg = crate::identities::gpg_program();
+    let found = PgpRecipient::from_gpg(fingerprint, &gpg);
+    if found.is_err()
+        && let Ok(weak) = WeakPgpRecipient::from_gpg(fingerprint, &gpg)
+    {
+        crate::output::Output::default().warn(&format!(
+            "pgp {fingerprint}: {}, too weak to keep secrets; sealed through gpg; ask its owner for a new key",
+            weak.weakness()
+        ));
+        return Ok(Box::new(weak));
+    }
+    match (found, refused) {
         (Ok(recipient), _) => Ok(Box::new(recipient)),
         (Err(_), Some(refused)) => Err(CommandError::general(format!("pgp {fingerprint}: {refused}")).hint(
             "import a current certificate of its owner with `gpg --import`, or leave that recipient out",
@@ -246,6 +262,16 @@ mod tests {
         let held = [azure("1"), azure("2")];
         assert_eq!(pinned(&[azure(""), azure("2"), azure("3")], &held), [azure("1"), azure("2"), azure("3")]);
         assert_eq!(pinned(&[azure("")], &[]), [azure("")]);
+    }
+
+    #[test]
+    fn an_ssh_key_keeps_the_comment_that_is_held() {
+        let ssh = |comment: &str| RecipientId::Age(format!("ssh-ed25519 AAAA{comment}"));
+        assert_eq!(pinned(&[ssh(" ops")], &[ssh(" ci")]), [ssh(" ci")]);
+        assert_eq!(pinned(&[ssh(" ops"), ssh("")], &[ssh(" ci")]), [ssh(" ci")]);
+        let both = [ssh(" ci"), ssh(" ops")];
+        assert_eq!(pinned(&both, &both), both);
+        assert_eq!(pinned(&[ssh(" ops")], &[]), [ssh(" ops")]);
     }
 
     #[test]

@@ -252,23 +252,25 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::sync::Barrier;
 
     use super::*;
     use crate::recipient::UnwrapError;
 
-    /// A service that takes a while and counts how many calls it has at a time.
+    /// A service that counts how many calls it has, and how many at a time.
     struct Service {
         running: AtomicUsize,
         most: AtomicUsize,
         calls: AtomicUsize,
-        opens: &'static str,
+        opens: bool,
+        /// Where as many calls wait for each other as may be made at a time.
+        meeting: Option<Barrier>,
     }
 
     impl Service {
-        fn opening(opens: &'static str) -> Self {
+        fn new(opens: bool, meeting: Option<Barrier>) -> Self {
             let zero = || AtomicUsize::new(0);
-            Self { running: zero(), most: zero(), calls: zero(), opens }
+            Self { running: zero(), most: zero(), calls: zero(), opens, meeting }
         }
     }
 
@@ -281,14 +283,16 @@ mod tests {
             Effort::Remote
         }
 
-        fn unwrap(&self, wrapped: &WrappedKey) -> Option<Result<SecretBytes, UnwrapError>> {
+        fn unwrap(&self, _: &WrappedKey) -> Option<Result<SecretBytes, UnwrapError>> {
             self.calls.fetch_add(1, Ordering::SeqCst);
             let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
             self.most.fetch_max(running, Ordering::SeqCst);
-            std::thread::sleep(Duration::from_millis(2));
+            if let Some(meeting) = &self.meeting {
+                meeting.wait();
+            }
             self.running.fetch_sub(1, Ordering::SeqCst);
             let denied = || UnwrapError::new(UnwrapFailure::Denied, "no");
-            Some(if wrapped.enc == self.opens { Ok(SecretBytes::new(vec![7; 32])) } else { Err(denied()) })
+            Some(if self.opens { Ok(SecretBytes::new(vec![7; 32])) } else { Err(denied()) })
         }
     }
 
@@ -303,18 +307,20 @@ mod tests {
 
     #[test]
     fn remote_calls_are_bounded_and_end_with_the_first_that_opens() {
-        let service = Service::opening("0");
+        let count = |counter: &AtomicUsize| counter.load(Ordering::SeqCst);
+        // Each of the first calls opens, none before all of them run: whoever made one has nothing more to do.
+        let service = Service::new(true, Some(Barrier::new(REMOTE_CALLS_MAX)));
         assert!(recover(&[entries(500)], None, &[&service], &DecryptionOrder::default()).is_ok());
-        assert!(service.calls.load(Ordering::SeqCst) <= 2 * REMOTE_CALLS_MAX);
-        let service = Service::opening("nothing");
+        assert_eq!((count(&service.calls), count(&service.most)), (REMOTE_CALLS_MAX, REMOTE_CALLS_MAX));
+        let service = Service::new(false, None);
         let error = recover(&[entries(100)], None, &[&service], &DecryptionOrder::default()).unwrap_err();
-        assert_eq!((error.attempts.len(), service.calls.load(Ordering::SeqCst)), (100, 100));
-        assert!(service.most.load(Ordering::SeqCst) <= REMOTE_CALLS_MAX);
+        assert_eq!((error.attempts.len(), count(&service.calls)), (100, 100));
+        assert!(count(&service.most) <= REMOTE_CALLS_MAX);
     }
 
     #[test]
     fn what_opens_to_another_length_is_no_key() {
-        let service = Service::opening("0");
+        let service = Service::new(true, None);
         let groups = [entries(1), entries(1)];
         let error = recover(&groups, Some(2), &[&service], &DecryptionOrder::default()).unwrap_err();
         assert!(error.attempts[0].reason.contains("33 bytes"), "{error}");

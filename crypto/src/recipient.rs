@@ -69,9 +69,12 @@ pub enum RecipientId {
 
 impl RecipientId {
     /// Whether a key wrapped for `held` is one for this: it is equal, or a version of the same key where this leaves
-    /// the version open, as a rule does with keys in Azure.
+    /// the version open, as a rule does with keys in Azure, or the same SSH key with another comment behind it.
     pub fn means(&self, held: &Self) -> bool {
         match (self, held) {
+            (Self::Age(named), Self::Age(held)) if named.starts_with("ssh-") => {
+                named.split_whitespace().take(2).eq(held.split_whitespace().take(2))
+            }
             (Self::AzureKeyVault(named), Self::AzureKeyVault(held)) => named.means(held),
             _ => self == held,
         }
@@ -226,5 +229,23 @@ impl KeyError {
     /// An error that says `reason`.
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_comment_of_an_ssh_key_names_nobody_else() {
+        let age = |text: &str| RecipientId::Age(text.to_owned());
+        let key = age("ssh-ed25519 AAAA ops@laptop");
+        for same in ["ssh-ed25519 AAAA", "ssh-ed25519  AAAA ci here"] {
+            assert!(key.means(&age(same)) && age(same).means(&key), "{same}");
+        }
+        for other in ["ssh-ed25519 AAAB ops@laptop", "ssh-rsa AAAA ops@laptop", "ssh-ed25519", "age1x"] {
+            assert!(!key.means(&age(other)) && !age(other).means(&key), "{other}");
+        }
+        assert!(!age("age1x y").means(&age("age1x z")));
     }
 }

@@ -1,7 +1,7 @@
 //! The key service with the real peer on the other side: theirs for our command, ours for theirs, ours for ours.
 
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 #[cfg(feature = "vault")]
 use std::net::TcpListener;
 use std::net::TcpStream;
@@ -244,11 +244,34 @@ fn a_socket_is_its_owners_alone_and_gone_afterwards() {
     // Left behind by one that was killed.
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
-    Socket::start(&sandbox, &[]).end();
+    // As from a terminal, with Ctrl-C.
+    Socket::start(&sandbox, &[]).end_by(Signal::INT);
+    assert!(!path.exists());
     fs::write(&path, "a file").unwrap();
     let refused = sandbox.lacre(&["keyservice", "--network", "unix", "--address", "s.sock"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("is there and no socket"));
     assert_eq!(fs::read_to_string(&path).unwrap(), "a file");
+}
+
+#[test]
+fn an_address_that_others_reach_is_warned_of() {
+    let sandbox = Sandbox::new();
+    for (address, is_warned) in
+        [("0.0.0.0:0", true), (":0", true), ("127.0.0.1:0", false), ("[::1]:0", false)]
+    {
+        let mut command = sandbox.command(sandbox::lacre());
+        command.args(["keyservice", "--address", address]).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut said = String::new();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        // The last line before it serves; an end without it shows below.
+        while !said.contains("listening on tcp://") && stderr.read_line(&mut said).unwrap() > 0 {}
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        child.wait().unwrap();
+        assert_eq!(said.contains("warning: 0.0.0.0:"), is_warned, "{address}: {said}");
+        assert_eq!(said.contains("is reached from elsewhere"), is_warned, "{address}: {said}");
+        assert!(said.contains("listening on tcp://"), "{address}: {said}");
+    }
 }
 
 #[test]
@@ -341,9 +364,13 @@ impl Socket {
     }
 
     /// Asks it to end; gives what it logged.
-    fn end(mut self) -> String {
+    fn end(self) -> String {
+        self.end_by(Signal::TERM)
+    }
+
+    fn end_by(mut self, signal: Signal) -> String {
         let child = self.child.take().unwrap();
-        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        kill_process(Pid::from_child(&child), signal).unwrap();
         let output = child.wait_with_output().unwrap();
         let log = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.success(), "{}: {log}", output.status);

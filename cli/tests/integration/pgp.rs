@@ -167,3 +167,66 @@ fn nothing_is_sealed_for_revoked_and_expired_certificates() {
         }
     }
 }
+
+/// A key for everything, made as `options` say; gives its fingerprint.
+fn generate_weak(gpg: &Gpg, options: &[&str], user: &str, key: [&str; 2]) -> String {
+    let quiet = ["--batch", "--pinentry-mode", "loopback", "--passphrase", ""];
+    let made = gpg.tool().args(quiet).args(options).args(["--quick-generate-key", user, key[0], "cert,encr"]);
+    made.args([key[1]]).run().unwrap();
+    let listed = gpg.tool().args(["--batch", "--with-colons", "--list-keys", user]).run().unwrap();
+    let listed = listed.stdout_text();
+    listed.lines().find(|line| line.starts_with("fpr:")).unwrap().split(':').nth(9).unwrap().to_owned()
+}
+
+#[test]
+fn weak_certificates_are_sealed_for_by_the_program_and_warned_of() {
+    let (sandbox, gpg) = (Sandbox::new(), Gpg::new().unwrap());
+    let sha1 = ["--cert-digest-algo", "SHA1"];
+    let small = generate_weak(&gpg, &[], "small@example.org", ["rsa1024", "never"]);
+    let hashed = generate_weak(&gpg, &sha1, "hashed@example.org", ["rsa2048", "never"]);
+    let both = generate_weak(&gpg, &sha1, "both@example.org", ["rsa1024", "never"]);
+    let home = ("GNUPGHOME", gpg.home().to_str().unwrap());
+    let programs = Sops::all().unwrap();
+    let programs: Vec<&Path> = programs.iter().map(Sops::program).chain([sandbox::lacre()]).collect();
+    sandbox.write("plain.yaml", PLAIN);
+    for (fingerprint, weakness) in [
+        (&small, "RSA of 1024 bits, too"),
+        (&format!("{small}!"), "RSA of 1024 bits, too"),
+        (&hashed, "a self-signature over SHA-1, too"),
+        (&both, "RSA of 1024 bits and a self-signature over SHA-1, too"),
+    ] {
+        let words = ["encrypt", "--pgp", fingerprint, "plain.yaml"];
+        let sealed = run(&sandbox, sandbox::lacre(), &[home], &words);
+        let said = String::from_utf8_lossy(&sealed.stderr);
+        assert!(sealed.status.success(), "{fingerprint}: {said}");
+        assert!(said.contains(&format!("warning: pgp {fingerprint}: {weakness}")), "{said}");
+        sandbox.write("sealed.yaml", std::str::from_utf8(&sealed.stdout).unwrap());
+        for opener in &programs {
+            let opened = run_ok(&sandbox, opener, &[home], &["decrypt", "sealed.yaml"]);
+            assert!(opened.contains("port: 5432"), "{opened}");
+        }
+        // The program alone judges such certificates.
+        let refused = run(&sandbox, sandbox::lacre(), &[home, NO_GPG], &words);
+        assert!(!refused.status.success() && refused.stdout.is_empty());
+    }
+}
+
+#[test]
+fn nothing_is_sealed_for_weak_certificates_that_are_revoked_or_expired() {
+    let (sandbox, gpg) = (Sandbox::new(), Gpg::new().unwrap());
+    let revoked = generate_weak(&gpg, &[], "gone@example.org", ["rsa1024", "never"]);
+    let certificate = fs::read_to_string(gpg.home().join(format!("openpgp-revocs.d/{revoked}.rev"))).unwrap();
+    gpg.tool().args(["--batch", "--import"]).stdin(certificate.replace(":-----", "-----")).run().unwrap();
+    let past = ["--faked-system-time", "20200101T000000"];
+    let expired = generate_weak(&gpg, &past, "late@example.org", ["rsa1024", "1d"]);
+    let home = ("GNUPGHOME", gpg.home().to_str().unwrap());
+    sandbox.write("plain.yaml", PLAIN);
+    for fingerprint in [revoked, expired] {
+        let words = ["encrypt", "--in-place", "--pgp", &fingerprint, "plain.yaml"];
+        let refused = run(&sandbox, sandbox::lacre(), &[home], &words);
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && said.contains("hint: "), "{said}");
+        assert!(!said.contains("sealed through gpg"), "{said}");
+        assert_eq!(sandbox.read("plain.yaml"), PLAIN);
+    }
+}

@@ -43,11 +43,13 @@ mod keybox;
 mod message;
 #[cfg(test)]
 mod tests;
+mod weak;
 
 pub use certificates::{read_secret_keys, usable_secret_keys};
 pub use gpg_program::GpgProgram;
 pub use identity::PgpIdentity;
 pub use message::SESSION_KEYS_MAX;
+pub use weak::WeakPgpRecipient;
 
 static POLICY: StandardPolicy<'static> = StandardPolicy::new();
 
@@ -79,10 +81,9 @@ impl PgpRecipient {
     /// [`KeyError`] when this is no full fingerprint, or when the certificate must not be used; it says why.
     pub fn look_up(fingerprint: &str, keyring: &[u8]) -> Result<Option<Self>, KeyError> {
         let wanted = Fingerprint::parse(fingerprint)?;
-        let is_wanted =
-            |cert: &Cert| cert.keys().any(|key| key.key().fingerprint().to_hex() == wanted.digits);
-        let found = certificates::read(keyring)?.into_iter().flatten().find(is_wanted);
-        found.map(|cert| Self::of_certificate(&cert, &wanted)).transpose()
+        let found = certificates::read(keyring)?.into_iter().flatten().find(|cert| has_key(cert, &wanted));
+        let of = |key| Self { fingerprint: wanted.to_string(), key };
+        found.map(|cert| encryption_key(&cert, &wanted, &POLICY).map(of)).transpose()
     }
 
     /// Asks `gpg` for the certificate, then chooses as [`Self::find`] does. The wrapping happens here, not there.
@@ -92,26 +93,6 @@ impl PgpRecipient {
     pub fn from_gpg(fingerprint: &str, gpg: &GpgProgram) -> Result<Self, KeyError> {
         let wanted = Fingerprint::parse(fingerprint)?;
         Self::find(fingerprint, &gpg.export(&wanted.digits)?)
-    }
-
-    fn of_certificate(cert: &Cert, wanted: &Fingerprint) -> Result<Self, KeyError> {
-        let refuse = |why: &str| KeyError::new(format!("OpenPGP certificate {}: {why}", wanted.digits));
-        let valid = cert.with_policy(&POLICY, None).map_err(|error| refuse(&format!("{error:#}")))?;
-        if let RevocationStatus::Revoked(_) = valid.revocation_status() {
-            return Err(refuse("it is revoked"));
-        }
-        valid.alive().map_err(|error| refuse(&format!("{error:#}")))?;
-        let chosen = valid
-            .keys()
-            .supported()
-            .alive()
-            .revoked(false)
-            .filter(|key| key.for_transport_encryption() || key.for_storage_encryption())
-            .filter(|key| !wanted.exact || key.key().fingerprint().to_hex() == wanted.digits)
-            .max_by_key(|key| key.key().creation_time())
-            .ok_or_else(|| refuse("no key in it is alive and meant for encryption"))?;
-        let key = chosen.key().clone().role_into_unspecified();
-        Ok(Self { fingerprint: wanted.to_string(), key })
     }
 
     fn seal(&self, key: &SecretBytes) -> openpgp::Result<Vec<u8>> {
@@ -128,6 +109,34 @@ impl PgpRecipient {
         message.finalize()?;
         Ok(armored)
     }
+}
+
+fn has_key(cert: &Cert, wanted: &Fingerprint) -> bool {
+    cert.keys().any(|key| key.key().fingerprint().to_hex() == wanted.digits)
+}
+
+/// The newest key for encryption that `policy` accepts, or exactly the wanted one when it is pinned.
+fn encryption_key(
+    cert: &Cert,
+    wanted: &Fingerprint,
+    policy: &StandardPolicy<'_>,
+) -> Result<Key<PublicParts, UnspecifiedRole>, KeyError> {
+    let refuse = |why: &str| KeyError::new(format!("OpenPGP certificate {}: {why}", wanted.digits));
+    let valid = cert.with_policy(policy, None).map_err(|error| refuse(&format!("{error:#}")))?;
+    if let RevocationStatus::Revoked(_) = valid.revocation_status() {
+        return Err(refuse("it is revoked"));
+    }
+    valid.alive().map_err(|error| refuse(&format!("{error:#}")))?;
+    let chosen = valid
+        .keys()
+        .supported()
+        .alive()
+        .revoked(false)
+        .filter(|key| key.for_transport_encryption() || key.for_storage_encryption())
+        .filter(|key| !wanted.exact || key.key().fingerprint().to_hex() == wanted.digits)
+        .max_by_key(|key| key.key().creation_time())
+        .ok_or_else(|| refuse("no key in it is alive and meant for encryption"))?;
+    Ok(chosen.key().clone().role_into_unspecified())
 }
 
 impl fmt::Debug for PgpRecipient {

@@ -1,6 +1,6 @@
-//! The `gpg` program, for secret keys that live in its agent or on a card.
+//! The `gpg` program, for secret keys that live in its agent or on a card, and for certificates too weak for us.
 //!
-//! The message goes in by standard input and the key comes out by standard output; neither is ever an argument or
+//! What is opened or sealed goes in by standard input and the outcome comes by standard output; neither is ever an argument or
 //! a file. What is decrypted by this program was looked at before for being a message for keys and nothing else.
 
 use std::env;
@@ -12,8 +12,8 @@ use std::thread;
 
 use super::message::check_envelope;
 use crate::recipient::{
-    Effort, Identity, KEY_FILE_BYTES_MAX, KeyError, RecipientId, UnwrapError, UnwrapFailure, WrappedKey,
-    read_key,
+    Effort, Identity, KEY_FILE_BYTES_MAX, KeyError, RecipientId, UnwrapError, UnwrapFailure,
+    WRAPPED_KEY_BYTES_MAX, WrappedKey, read_key,
 };
 use crate::secret::SecretBytes;
 
@@ -81,6 +81,26 @@ impl GpgProgram {
             .run(&arguments, b"", read)
             .map_err(|error| KeyError::new(format!("cannot run {}: {error}", self.program.display())))?;
         certificate.map_err(|error| KeyError::new(format!("cannot read what gpg exports: {error}")))
+    }
+
+    /// Wraps `key` for the certificate with this fingerprint, which a `!` may end. Whom the program's configuration
+    /// would add is left out, and whether somebody signed the certificate is not asked: the fingerprint names it.
+    pub(super) fn seal(&self, fingerprint: &str, key: &SecretBytes) -> Result<String, String> {
+        let whom = ["--no-encrypt-to", "--trust-model", "always", "--recipient", fingerprint];
+        let arguments =
+            [&["--armor", "--no-comments", "--no-emit-version"][..], &whom, &["--encrypt"]].concat();
+        let read = |stdout: ChildStdout| {
+            let mut armored = String::new();
+            stdout.take(WRAPPED_KEY_BYTES_MAX as u64 + 1).read_to_string(&mut armored).map(|_| armored)
+        };
+        let (armored, report) = self
+            .run(&arguments, key.expose_secret(), read)
+            .map_err(|error| format!("cannot run {}: {error}", self.program.display()))?;
+        if !report.sealed() {
+            return Err(format!("gpg did not seal: {}", report.quote()));
+        }
+        let armored = armored.map_err(|error| format!("cannot read what gpg sealed: {error}"))?;
+        check_envelope(&armored).map(str::to_owned).map_err(|error| format!("what gpg sealed: {error}"))
     }
 
     /// Runs the program to its end. `read` takes standard output; what it leaves unread ends the program.
@@ -177,6 +197,10 @@ impl Report {
     /// is what counts.
     fn opened(&self) -> bool {
         self.status.success() && self.status_line("DECRYPTION_OKAY").is_some()
+    }
+
+    fn sealed(&self) -> bool {
+        self.status.success() && self.status_line("END_ENCRYPTION").is_some()
     }
 
     /// Nothing when gpg has no secret key for the message.

@@ -11,6 +11,8 @@ use openpgp::parse::{PacketParser, PacketParserResult, Parse};
 use openpgp::types::SymmetricAlgorithm;
 use openpgp::{KeyHandle, Packet};
 
+mod short_chunks;
+
 use super::POLICY;
 use crate::recipient::{UnwrapError, UnwrapFailure, WRAPPED_KEY_BYTES_MAX, read_key};
 use crate::secret::SecretBytes;
@@ -27,6 +29,9 @@ pub(super) const ARMOR_BEGIN: &str = "-----BEGIN PGP MESSAGE-----";
 /// Tag of the "AEAD encrypted data" packet in gpg's own draft.
 const TAG_GPG_AEAD: u8 = 20;
 
+/// Tag of the usual container, "sym. encrypted integrity protected data".
+const TAG_SEIP: u8 = 18;
+
 /// Opens the armored message `enc` with one of `keys`; `seen` tells afterwards whether it was for one of them.
 pub(super) fn open(
     enc: &str,
@@ -35,10 +40,14 @@ pub(super) fn open(
 ) -> Result<SecretBytes, UnwrapError> {
     let armored = check_armor(enc)?;
     let helper = Opener { keys, seen };
-    let opened = DecryptorBuilder::from_bytes(armored)
-        .and_then(|builder| builder.buffer_size(HELD_BACK_BYTES).with_policy(&POLICY, None, helper));
+    let opened = match short_chunks::joined(armored) {
+        Some(packets) => short_chunks::open(&packets, helper),
+        None => DecryptorBuilder::from_bytes(armored)
+            .and_then(|builder| builder.buffer_size(HELD_BACK_BYTES).with_policy(&POLICY, None, helper))
+            .map(|mut payload| read_key(&mut payload)),
+    };
     match opened {
-        Ok(mut payload) => read_key(&mut payload),
+        Ok(key) => key,
         Err(_) => Err(broken(seen.refusal.unwrap_or(if seen.for_this_key {
             "the OpenPGP message was damaged or tampered with"
         } else {
@@ -154,8 +163,8 @@ pub(super) fn check_envelope(enc: &str) -> Result<&str, UnwrapError> {
     let mut next = PacketParser::from_bytes(armored).map_err(|_| damaged())?;
     while let PacketParserResult::Some(parser) = next {
         let is_container = match &parser.packet {
-            // The container of gpg 2.3 and later, which sequoia does not read.
-            Packet::Unknown(packet) => u8::from(packet.tag()) == TAG_GPG_AEAD,
+            // The container of gpg 2.3 and later, and one in short chunks: gpg reads both, sequoia neither.
+            Packet::Unknown(packet) => [TAG_GPG_AEAD, TAG_SEIP].contains(&u8::from(packet.tag())),
             packet => matches!(packet, Packet::SEIP(_)),
         };
         if !is_container {

@@ -88,6 +88,18 @@ fn the_program_finds_certificates_and_opens_what_is_for_its_keys() -> Tested {
 }
 
 #[test]
+fn both_open_what_go_wrapped_in_short_chunks() -> Tested {
+    let (gpg, [fingerprint, _]) = home()?;
+    let enc = include_str!("../../../../testdata/messages/openpgp-go-2019.asc");
+    let entry = entry(RecipientId::Pgp(fingerprint.clone()), enc);
+    for identity in [&identity(&gpg, &fingerprint)? as &dyn Identity, &program(&gpg)] {
+        let key = identity.unwrap(&entry).ok_or("not for us")??;
+        assert_eq!(key.expose_secret(), b"a data key of exactly 32 bytes !", "{}", identity.public());
+    }
+    Ok(())
+}
+
+#[test]
 fn the_program_says_nothing_about_messages_for_others() -> Tested {
     let (gpg, fingerprints) = home()?;
     let stranger = Gpg::new()?;
