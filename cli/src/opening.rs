@@ -4,6 +4,7 @@
 //! twice for the same key.
 
 mod remembering;
+pub(crate) mod strangers;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

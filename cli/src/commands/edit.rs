@@ -10,7 +10,7 @@ use crate::args::{FormatArgs, KeyArgs, SelectorArgs};
 use crate::editor::Buffer;
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Privacy};
-use crate::opening::{self, Leniency};
+use crate::opening::{self, Leniency, strangers};
 use crate::sealing::{self, Plan};
 
 /// What a new file begins with.
@@ -57,6 +57,7 @@ fn change(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
     let format = sealing::format(&input.name, &args.format)?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
     let open = opening::open_to_write(&input, format, leniency, context)?;
+    strangers::warn(&input.name, &open, context);
     let before = sealing::write_options(&input.name, context);
     let name = args.file.display().to_string();
     let text = open.plaintext().as_text().map(SecretText::from).ok_or_else(|| {

@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use lacre_crypto::OpenFile;
 use lacre_crypto::recipient::RecipientId;
-use lacre_crypto::{OpenFile, Verdict};
 use serde_json::json;
 
-use super::{Context, rotate};
+use super::Context;
 use crate::args::{AwsArgs, FormatArgs, JsonArgs, KeyArgs, TargetArgs};
 use crate::error::CommandError;
 use crate::files::{self, Input};
-use crate::opening::{self, Leniency};
+use crate::opening::{self, Leniency, strangers};
 use crate::recipients::{self, ReadyGroups};
 use crate::{compat, delivery, sealing};
 
@@ -78,7 +78,7 @@ struct GroupFileArgs {
     /// How many groups are needed to open it; as many as now if absent, and all if it never said.
     #[arg(long, value_name = "NUMBER")]
     shamir_secret_sharing_threshold: Option<usize>,
-    /// Take over recipients of a never sealed file that its creation rule does not name.
+    /// Take over recipients of a file without a seal that its creation rule does not name.
     #[arg(long)]
     accept_recipients: bool,
     /// Read the document in this format, whatever its name: `yaml`, `json`, `dotenv`, `ini` or `binary`.
@@ -166,12 +166,7 @@ impl GroupFileArgs {
         let typed = FormatArgs { input_type: self.input_type.clone(), ..FormatArgs::default() };
         let format = sealing::format(&input.name, &typed)?;
         let open = opening::open_to_write(&input, format, Leniency::default(), context)?;
-        if open.verdict() == Verdict::NeverSealed && !self.accept_recipients {
-            match rotate::refuse_strangers(&input.name, &open, context) {
-                Err(refusal) if compat::as_sops() => context.output.warn(&refusal.cause.to_string()),
-                result => result?,
-            }
-        }
+        strangers::refuse(&input.name, &open, self.accept_recipients, context)?;
         Ok((input, open))
     }
 

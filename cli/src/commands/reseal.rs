@@ -11,7 +11,7 @@ use crate::args::{FormatArgs, JsonArgs};
 use crate::batch;
 use crate::error::CommandError;
 use crate::files::{self, Privacy};
-use crate::opening::{Leniency, Opener};
+use crate::opening::{Leniency, Opener, strangers};
 use crate::targets::{Target, Targets};
 
 /// Take documents over as they are now, and seal the whole of each in place.
@@ -27,6 +27,9 @@ pub(crate) struct ResealArgs {
     /// Take the sealed files of folders, too. Hidden folders and symbolic links in them are left out.
     #[arg(long, short)]
     recursive: bool,
+    /// Take over recipients that the creation rule does not name, too.
+    #[arg(long)]
+    accept_recipients: bool,
     #[command(flatten)]
     pub(super) script: JsonArgs,
     #[command(flatten, next_help_heading = "Format")]
@@ -49,6 +52,7 @@ fn reseal(
     let format = target.format(&args.format)?;
     let leniency = Leniency { accept_removed_seal: true, accept_missing_seal: true, ..Leniency::default() };
     let open = opener.open(&input, format, leniency)?;
+    strangers::refuse(&input.name, &open, args.accept_recipients, context)?;
     let name = input.name.display().to_string();
     let options = WriteOptions { now: Timestamp::now(), seal: true, allow_plaintext: true };
     let changed =

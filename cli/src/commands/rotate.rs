@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lacre_crypto::recipient::RecipientId;
-use lacre_crypto::{EncryptOptions, Groups, OpenFile, Verdict, WriteOptions};
+use lacre_crypto::{EncryptOptions, Groups, OpenFile, WriteOptions};
 use serde_json::json;
 
 use super::Context;
 use crate::args::{AwsArgs, FormatArgs, JsonArgs, KeyArgs, TargetArgs};
 use crate::error::{CommandError, Kind};
-use crate::opening::{self, Leniency, Opener};
+use crate::opening::{self, Leniency, Opener, strangers};
 use crate::output::Output;
 use crate::targets::{Target, Targets};
 use crate::wrapping::Ready;
@@ -33,7 +33,7 @@ pub(crate) struct RotateArgs {
     target: TargetArgs,
     #[command(flatten, next_help_heading = "Recipients")]
     changes: ChangeArgs,
-    /// Take over recipients of a never sealed file that its creation rule does not name.
+    /// Take over recipients of a file without a seal that its creation rule does not name.
     #[arg(long)]
     accept_recipients: bool,
     /// Open the document although the sops MAC does not match; this proves nothing about its content.
@@ -161,12 +161,7 @@ fn rotate(
     let format = target.format(&args.format.to_read())?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
     let open = opener.open_to_write(&input, format, leniency)?;
-    if open.verdict() == Verdict::NeverSealed && !args.accept_recipients {
-        match refuse_strangers(&input.name, &open, context) {
-            Err(refusal) if compat::as_sops() => context.output.warn(&refusal.cause.to_string()),
-            result => result?,
-        }
-    }
+    strangers::refuse(&input.name, &open, args.accept_recipients, context)?;
     let name = input.name.display().to_string();
     let groups = changed(&name, opening::groups(&open), added, removed, context.output)?;
     let ready = ready.groups(&groups, open.metadata().shamir_threshold, context)?;
@@ -245,36 +240,6 @@ fn same_key(held: &RecipientId, named: &RecipientId) -> bool {
         (RecipientId::AwsKms(held), RecipientId::AwsKms(named)) => held.arn == named.arn,
         _ => named.means(held),
     }
-}
-
-/// A file that was never sealed may have been given recipients by anyone: refuse those the rule does not name.
-pub(super) fn refuse_strangers(
-    name: &std::path::Path,
-    open: &OpenFile,
-    context: &Context,
-) -> Result<(), CommandError> {
-    let Some(rule) = config::rule_or_none(name, config::Keys::Wanted, context)? else {
-        return Ok(());
-    };
-    let known: Vec<&RecipientId> = rule.groups.iter().flatten().collect();
-    let groups = opening::groups(open);
-    let strangers: Vec<String> = groups
-        .iter()
-        .flatten()
-        .filter(|id| !known.iter().any(|known| known.means(id)))
-        .map(ToString::to_string)
-        .collect();
-    if strangers.is_empty() {
-        return Ok(());
-    }
-    Err(CommandError::general(format!(
-        "{}: nothing proves its recipients, and {} does not name {}",
-        name.display(),
-        rule.name(),
-        strangers.join(", "),
-    ))
-    .hint("make the file's recipients those of the rule with `lacre updatekeys`")
-    .hint("or take these over with `--accept-recipients`"))
 }
 
 #[cfg(test)]

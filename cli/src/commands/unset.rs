@@ -9,7 +9,7 @@ use super::{Context, decrypt};
 use crate::args::{FormatArgs, JsonArgs};
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Privacy};
-use crate::opening::{self, Leniency};
+use crate::opening::{self, Leniency, strangers};
 use crate::sealing;
 
 /// Remove one value of a sealed document in place, with its key and its own comments.
@@ -45,6 +45,7 @@ pub(crate) fn run(args: &UnsetArgs, context: &Context) -> Result<(), CommandErro
     let format = sealing::format(&input.name, &args.format)?;
     let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
     let open = opening::open_to_write(&input, format, leniency, context)?;
+    strangers::warn(&input.name, &open, context);
     let name = input.name.display().to_string();
     let options = sealing::write_options(&input.name, context);
     let changed =

@@ -102,3 +102,19 @@ fn a_removed_seal_is_told_from_none_and_can_be_put_back() {
     assert_eq!(sandbox.lacre_ok(&["decrypt", "a.yaml"]), PLAIN);
     assert_eq!(sandbox.read("a.yaml").lines().count(), text.lines().count());
 }
+
+#[test]
+fn a_recipient_added_to_a_stripped_file_is_not_taken_over() {
+    let (sandbox, text) = sealed();
+    let (ops, stranger) = (sandbox::recipient("ops"), sandbox::recipient("stranger"));
+    sandbox.write(".sops.yaml", &format!("creation_rules:\n  - age: {ops}\n"));
+    let added = format!("    age:\n        - enc: nothing\n          recipient: {stranger}\n");
+    let stripped: String =
+        text.lines().filter(|line| !line.starts_with("    lacre:")).map(|line| format!("{line}\n")).collect();
+    sandbox.write("a.yaml", &stripped.replace("    age:\n", &added));
+    let output = refused(&sandbox, &["reseal", "a.yaml"], "a recipient added");
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("does not name age {stranger}")));
+    sandbox.lacre_ok(&["reseal", "--accept-recipients", "a.yaml"]);
+    sandbox.lacre_ok(&["updatekeys", "--yes", "a.yaml"]);
+    assert!(!sandbox.read("a.yaml").contains(&stranger));
+}

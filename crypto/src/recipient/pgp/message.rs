@@ -11,7 +11,7 @@ use openpgp::parse::{PacketParser, PacketParserResult, Parse};
 use openpgp::types::SymmetricAlgorithm;
 use openpgp::{KeyHandle, Packet};
 
-mod short_chunks;
+mod by_go;
 
 use super::POLICY;
 use crate::recipient::{UnwrapError, UnwrapFailure, WRAPPED_KEY_BYTES_MAX, read_key};
@@ -29,9 +29,6 @@ pub(super) const ARMOR_BEGIN: &str = "-----BEGIN PGP MESSAGE-----";
 /// Tag of the "AEAD encrypted data" packet in gpg's own draft.
 const TAG_GPG_AEAD: u8 = 20;
 
-/// Tag of the usual container, "sym. encrypted integrity protected data".
-const TAG_SEIP: u8 = 18;
-
 /// Opens the armored message `enc` with one of `keys`; `seen` tells afterwards whether it was for one of them.
 pub(super) fn open(
     enc: &str,
@@ -40,8 +37,8 @@ pub(super) fn open(
 ) -> Result<SecretBytes, UnwrapError> {
     let armored = check_armor(enc)?;
     let helper = Opener { keys, seen };
-    let opened = match short_chunks::joined(armored) {
-        Some(packets) => short_chunks::open(&packets, helper),
+    let opened = match by_go::repaired(armored) {
+        Some(packets) => by_go::open(&packets, helper),
         None => DecryptorBuilder::from_bytes(armored)
             .and_then(|builder| builder.buffer_size(HELD_BACK_BYTES).with_policy(&POLICY, None, helper))
             .map(|mut payload| read_key(&mut payload)),
@@ -160,11 +157,13 @@ pub(super) fn check_envelope(enc: &str) -> Result<&str, UnwrapError> {
     let armored = check_armor(enc)?;
     let damaged = || broken("the OpenPGP message is damaged");
     let mut seen = Seen::default();
-    let mut next = PacketParser::from_bytes(armored).map_err(|_| damaged())?;
+    let repaired = by_go::repaired(armored);
+    let packets = repaired.as_deref().unwrap_or(armored.as_bytes());
+    let mut next = PacketParser::from_bytes(packets).map_err(|_| damaged())?;
     while let PacketParserResult::Some(parser) = next {
         let is_container = match &parser.packet {
-            // The container of gpg 2.3 and later, and one in short chunks: gpg reads both, sequoia neither.
-            Packet::Unknown(packet) => [TAG_GPG_AEAD, TAG_SEIP].contains(&u8::from(packet.tag())),
+            // The container of gpg 2.3 and later, which sequoia does not read.
+            Packet::Unknown(packet) => u8::from(packet.tag()) == TAG_GPG_AEAD,
             packet => matches!(packet, Packet::SEIP(_)),
         };
         if !is_container {

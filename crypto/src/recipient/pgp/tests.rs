@@ -124,7 +124,7 @@ fn an_entry_for_somebody_else_is_nothing_and_a_mislabelled_one_is_broken() {
     assert!(identity(&other).unwrap(&entry("ops@example.org", &enc)).unwrap().is_ok());
 }
 
-/// For `rsa-alice.asc`, in chunks of 1, 16, 2, 1, 4 … bytes.
+/// For `rsa-alice.asc`, in chunks of 1, 16, 2, 1, 4 … bytes, and with leading zeros in its number.
 const BY_GO: &str = include_str!("../../../../testdata/messages/openpgp-go-2019.asc");
 
 fn alice() -> Cert {
@@ -132,7 +132,7 @@ fn alice() -> Cert {
 }
 
 #[test]
-fn a_message_in_chunks_that_are_too_short_is_opened() {
+fn a_message_as_go_wrote_it_is_opened() {
     let name = alice().fingerprint().to_hex();
     let key = identity(&alice()).unwrap(&entry(&name, BY_GO)).unwrap().unwrap();
     assert_eq!(key.expose_secret(), b"a data key of exactly 32 bytes !");

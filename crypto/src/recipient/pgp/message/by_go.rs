@@ -1,9 +1,10 @@
-//! Messages in chunks that are shorter than the standard allows.
+//! Messages as Go's OpenPGP wrote them until 2019, with lengths that no standard allows.
 //!
-//! Files that sops up to 3.4 sealed in process hold them: Go's OpenPGP of that time made a chunk of each little write,
-//! of the container and of the literal data within. RFC 4880 (4.2.2.4) asks for 512 bytes in the first, sequoia for
-//! the same, while gpg reads any. Nothing of the cryptography differs, so that this file only deals with lengths and
-//! order; nobody writes such messages any more, so that it takes exactly what Go wrote and no other construct.
+//! Files that sops up to 3.4 sealed in process hold them. Each little write became a chunk, of the container and of the
+//! literal data within, where RFC 4880 (4.2.2.4) asks for 512 bytes in the first; and numbers of a session key that
+//! begin with zero bits count them, which 3.2 forbids. sequoia refuses both, gpg reads both. Nothing of the cryptography
+//! differs, so that this file only deals with lengths and order; nobody writes such messages any more, so that it takes
+//! exactly what Go wrote and no other construct.
 
 use std::io::Read;
 
@@ -13,6 +14,7 @@ use openpgp::armor::{Kind, Reader, ReaderMode};
 use openpgp::packet::{Packet, Tag};
 use openpgp::parse::stream::DecryptionHelper;
 use openpgp::parse::{PacketParser, PacketParserResult, Parse};
+use openpgp::types::PublicKeyAlgorithm;
 use zeroize::Zeroizing;
 
 use super::{HELD_BACK_BYTES, Opener};
@@ -22,27 +24,64 @@ use crate::secret::SecretBytes;
 /// Least bytes of a first chunk by the standard.
 const FIRST_CHUNK_BYTES_MIN: usize = 512;
 
-/// The packets of `armored` with the container in one piece, when its first chunk is too short; nothing for every
-/// other message, damaged ones among them, which are the usual reader's to judge.
-pub(super) fn joined(armored: &str) -> Option<Vec<u8>> {
+/// The bytes before the numbers in a session key packet of version 3: the version, whose it is, the algorithm.
+const SESSION_KEY_HEAD_BYTES: usize = 10;
+
+/// The packets of `armored` with right lengths, each in one piece, when one of them was wrong; nothing for every other
+/// message, damaged ones among them, which are the usual reader's to judge.
+pub(super) fn repaired(armored: &str) -> Option<Vec<u8>> {
     let mode = ReaderMode::Tolerant(Some(Kind::Message));
     let mut packets = Vec::new();
     let limit = WRAPPED_KEY_BYTES_MAX as u64;
     Reader::from_bytes(armored.as_bytes(), mode).take(limit).read_to_end(&mut packets).ok()?;
-    let (mut joined, mut rest, mut is_short) = (Vec::new(), &packets[..], false);
+    let (mut repaired, mut rest, mut is_wrong) = (Vec::new(), &packets[..], false);
     while let Some((&tag, after)) = rest.split_first() {
         // The two high bits mark the only form of header that has chunks, and that Go wrote.
         if tag < 0xc0 {
             return None;
         }
-        let (body, first_chunk, after) = body(after)?;
-        is_short |= first_chunk.is_some_and(|bytes| bytes < FIRST_CHUNK_BYTES_MIN);
-        joined.extend([tag, 0xff]);
-        joined.extend(u32::try_from(body.len()).ok()?.to_be_bytes());
-        joined.extend(body);
+        let (mut body, first_chunk, after) = body(after)?;
+        is_wrong |= first_chunk.is_some_and(|bytes| bytes < FIRST_CHUNK_BYTES_MIN);
+        if Tag::from(tag & 0x3f) == Tag::PKESK
+            && let Some(counted) = without_leading_zeros(&body).filter(|counted| *counted != body)
+        {
+            (body, is_wrong) = (counted, true);
+        }
+        repaired.extend([tag, 0xff]);
+        repaired.extend(u32::try_from(body.len()).ok()?.to_be_bytes());
+        repaired.extend(body);
         rest = after;
     }
-    is_short.then_some(joined)
+    is_wrong.then_some(repaired)
+}
+
+/// The body of a session key packet with its numbers (RFC 4880, 3.2) from their first bit on; nothing for kinds that
+/// hold something else than numbers.
+fn without_leading_zeros(body: &[u8]) -> Option<Vec<u8>> {
+    let (head, mut rest) = body.split_at_checked(SESSION_KEY_HEAD_BYTES)?;
+    #[allow(deprecated)]
+    let is_of_numbers = matches!(
+        PublicKeyAlgorithm::from(*head.last()?),
+        PublicKeyAlgorithm::RSAEncryptSign
+            | PublicKeyAlgorithm::RSAEncrypt
+            | PublicKeyAlgorithm::ElGamalEncrypt
+            | PublicKeyAlgorithm::ElGamalEncryptSign
+    );
+    if head.first() != Some(&3) || !is_of_numbers {
+        return None;
+    }
+    let mut counted = head.to_vec();
+    while let [high, low, after @ ..] = rest {
+        let bytes = usize::from(u16::from_be_bytes([*high, *low])).div_ceil(8);
+        let (number, after) = after.split_at_checked(bytes)?;
+        let zeros = number.iter().take_while(|&&byte| byte == 0).count();
+        let number = &number[zeros..];
+        let bits = number.len() * 8 - number.first().map_or(0, |first| first.leading_zeros() as usize);
+        counted.extend(u16::try_from(bits).ok()?.to_be_bytes());
+        counted.extend(number);
+        rest = after;
+    }
+    rest.is_empty().then_some(counted)
 }
 
 /// A packet's body from its length on, how long its first chunk is if there are several, and what follows the packet.
@@ -74,7 +113,7 @@ fn length(rest: &[u8]) -> Option<(usize, bool, &[u8])> {
     })
 }
 
-/// Opens what [`joined`] gave: session keys, then a container of one literal and its checksum, then nothing. The key is
+/// Opens what [`repaired`] gave: session keys, then a container of one literal and its checksum, then nothing. The key is
 /// given out after the checksum, which ends the container, was found to be right.
 pub(super) fn open(
     packets: &[u8],
