@@ -20,12 +20,14 @@ pub fn third_party(packages: &BTreeSet<Package>) -> Result<String> {
         "The programs in this archive contain code of these packages. The Rust standard library is a part of them, too: \
          see RUST.html.\n\n",
     );
-    let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    // By its words: copies of one licence differ in where their lines end.
+    let mut texts: BTreeMap<String, (Vec<String>, String)> = BTreeMap::new();
     for package in packages {
         let Package { name, version, licence, repository, .. } = package;
         writeln!(list, "{name} {version}  {licence}  {repository}")?;
         for text in linked::licence_texts(package, packages)? {
-            let owners = texts.entry(same_spacing(&text)).or_default();
+            let words: Vec<_> = text.split_whitespace().collect();
+            let (owners, _) = texts.entry(words.join(" ")).or_insert_with(|| (Vec::new(), tidy(&text)));
             // Its own text and that of code in it may be the same.
             let owner = format!("{name} {version}");
             if owners.last() != Some(&owner) {
@@ -33,7 +35,7 @@ pub fn third_party(packages: &BTreeSet<Package>) -> Result<String> {
             }
         }
     }
-    let mut by_owner: Vec<_> = texts.into_iter().map(|(text, owners)| (owners, text)).collect();
+    let mut by_owner: Vec<_> = texts.into_values().collect();
     by_owner.sort();
     for (owners, text) in by_owner {
         write!(list, "\n{LINE}\n{}:\n\n{text}\n", owners.join(", "))?;
@@ -41,8 +43,8 @@ pub fn third_party(packages: &BTreeSet<Package>) -> Result<String> {
     Ok(list)
 }
 
-/// A text without what differs between copies of one licence: ends of lines, empty lines at both ends.
-fn same_spacing(text: &str) -> String {
+/// A text with ends of lines as ours, and without empty lines at its own ends.
+fn tidy(text: &str) -> String {
     let lines: Vec<_> = text.trim_start_matches('\u{feff}').lines().map(str::trim_end).collect();
     lines.join("\n").trim_matches('\n').to_owned()
 }
