@@ -56,7 +56,17 @@ pub(crate) struct JsonArgs {
     pub(crate) json: bool,
 }
 
-/// For whom a new file is sealed. Any of these replaces the keys of the rule, not its selectors.
+/// For whom a new file is sealed.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct RecipientArgs {
+    #[command(flatten)]
+    pub(crate) keys: KeyArgs,
+    /// Of several key groups, this many are needed; it replaces the rule's number.
+    #[arg(long = "shamir-secret-sharing-threshold", value_name = "NUMBER")]
+    pub(crate) shamir_threshold: Option<usize>,
+}
+
+/// Keys that a document is sealed for. Any of these replaces the keys of the rule, not its selectors.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct KeyArgs {
     /// Seal for these age recipients.
@@ -89,9 +99,6 @@ pub(crate) struct KeyArgs {
     pub(crate) hckms: Vec<String>,
     #[command(flatten)]
     pub(crate) aws: AwsArgs,
-    /// Of several key groups, this many are needed; it replaces the rule's number.
-    #[arg(long = "shamir-secret-sharing-threshold", value_name = "NUMBER")]
-    pub(crate) shamir_threshold: Option<usize>,
 }
 
 /// Parameters of the AWS KMS keys on the same command line.

@@ -32,7 +32,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use lacre_crypto::DecryptionOrder;
 
@@ -109,11 +109,6 @@ pub(crate) fn attempt(words: &[OsString]) -> Result<(), CommandError> {
     })?;
     let context = Context { global: line.global, output: Output::default() };
     line.command.run(&context)
-}
-
-/// Whether every command has the flag called `name`.
-pub(crate) fn has_flag(name: &str) -> bool {
-    CommandLine::command().get_arguments().any(|argument| argument.get_long() == Some(name))
 }
 
 impl Command {

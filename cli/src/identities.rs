@@ -63,6 +63,17 @@ impl Keyring {
         keyring
     }
 
+    /// What is found without a file in mind, and without asking anyone: age keys in files and variables, and which key
+    /// services of others would be asked.
+    pub(crate) fn survey(global: &GlobalArgs) -> Self {
+        let mut keyring = Self::default();
+        if global.is_local() {
+            age::gather_silently(&mut keyring);
+        }
+        key_service::gather(global, &mut keyring);
+        keyring
+    }
+
     /// The identities as the crypto crate takes them.
     pub(crate) fn as_refs(&self) -> Vec<&dyn Identity> {
         self.identities.iter().map(AsRef::as_ref).collect()

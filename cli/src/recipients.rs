@@ -144,23 +144,26 @@ pub(crate) fn service_recipients(
 
 /// A key in Google Cloud KMS.
 pub(crate) fn parse_gcp(word: &str) -> Result<RecipientId, CommandError> {
-    GcpKmsKey::parse(word)
-        .map(RecipientId::GcpKms)
-        .map_err(|error| CommandError::general(format!("gcp_kms recipient `{word}`: {error}")))
+    GcpKmsKey::parse(word).map(RecipientId::GcpKms).map_err(|error| {
+        CommandError::general(format!("gcp_kms recipient `{word}`: {error}"))
+            .hint("`gcloud kms keys list` shows keys; the newest version counts, so none is named")
+    })
 }
 
 /// A key in Azure Key Vault; which version is meant may be left open.
 pub(crate) fn parse_azure(word: &str) -> Result<RecipientId, CommandError> {
-    AzureKeyVaultKey::parse(word)
-        .map(RecipientId::AzureKeyVault)
-        .map_err(|error| CommandError::general(format!("azure_kv recipient `{word}`: {error}")))
+    AzureKeyVaultKey::parse(word).map(RecipientId::AzureKeyVault).map_err(|error| {
+        CommandError::general(format!("azure_kv recipient `{word}`: {error}"))
+            .hint("`az keyvault key list --vault-name VAULT` shows keys")
+    })
 }
 
 /// A key in a transit engine of Vault or OpenBao.
 pub(crate) fn parse_vault(word: &str) -> Result<RecipientId, CommandError> {
-    VaultKey::parse(word)
-        .map(RecipientId::Vault)
-        .map_err(|error| CommandError::general(format!("hc_vault recipient `{word}`: {error}")))
+    VaultKey::parse(word).map(RecipientId::Vault).map_err(|error| {
+        CommandError::general(format!("hc_vault recipient `{word}`: {error}"))
+            .hint("the engine's path stands between `v1` and `keys`; `vault secrets list` shows engines")
+    })
 }
 
 /// A kind that stock sops can seal for and this build cannot.

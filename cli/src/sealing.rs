@@ -8,7 +8,7 @@ use std::path::Path;
 use lacre_crypto::recipient::RecipientId;
 use lacre_crypto::{EncryptOptions, Format, Selector, SelectorKind, Timestamp, WriteOptions};
 
-use crate::args::{FormatArgs, KeyArgs, SelectorArgs};
+use crate::args::{FormatArgs, RecipientArgs, SelectorArgs};
 use crate::commands::Context;
 use crate::compat;
 use crate::config::{self, Keys, Rule};
@@ -29,11 +29,11 @@ impl Plan {
     /// The plan for the file called `name`.
     pub(crate) fn new(
         name: &Path,
-        keys: &KeyArgs,
+        recipients: &RecipientArgs,
         selectors: &SelectorArgs,
         context: &Context,
     ) -> Result<Self, CommandError> {
-        let typed = recipients::typed(keys)?;
+        let typed = recipients::typed(&recipients.keys)?;
         let typed_selector = typed_selector(selectors)?;
         let rule = rule(name, typed.is_empty(), context)?;
         let (groups, shamir_threshold, selector, mac_only_encrypted, seal) = match rule {
@@ -49,7 +49,7 @@ impl Plan {
         if compat::as_sops() {
             refuse_two_kinds(typed_selector.as_ref(), selector.as_ref())?;
         }
-        let shamir_threshold = keys.shamir_threshold.or(shamir_threshold).filter(|_| groups.len() > 1);
+        let shamir_threshold = recipients.shamir_threshold.or(shamir_threshold).filter(|_| groups.len() > 1);
         check_threshold(shamir_threshold, groups.len())?;
         Ok(Self {
             groups,

@@ -246,11 +246,18 @@ pub(crate) fn state(content: &[u8], format: Format) -> State {
     }
 }
 
+/// Whether a file configures git or the sealing itself. Such a file is never meant to be sealed, whatever pattern it matches:
+/// nobody could read it then.
+pub(crate) fn configures(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name == CONFIG_NAME || name.starts_with(".git")
+}
+
 /// Whether a file of a folder is to be sealed: its rule names it by a pattern, or takes every file and this one is of a
-/// kind whose values are sealed one by one. What configures git and sops itself never is.
+/// kind whose values are sealed one by one.
 pub(crate) fn is_meant(path: &Path, has_keys: bool, context: &Context) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    if name == CONFIG_NAME || name.starts_with(".git") {
+    if configures(path) {
         return false;
     }
     // A rule that cannot be used is told when the file is sealed.

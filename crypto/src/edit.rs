@@ -37,6 +37,15 @@ pub fn reencrypt(
     rewrite(open, &open.format().document_text(new_plain.expose_bytes())?, options).map(Some)
 }
 
+/// The same text with another time, MAC and seal over it. Values keep their sealed texts, if [`reencrypt`] would keep
+/// them.
+///
+/// # Errors
+/// [`EncryptError`]; nothing is kept of the attempt.
+pub fn refresh(open: &OpenFile, options: &WriteOptions) -> Result<String, EncryptError> {
+    rewrite(open, &open.document_text()?, options)
+}
+
 /// As [`reencrypt`] for a document's text, also when nothing changed.
 pub(crate) fn rewrite(
     open: &OpenFile,

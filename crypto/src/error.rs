@@ -37,7 +37,7 @@ impl ParseError {
 #[derive(Debug, thiserror::Error)]
 pub enum EncryptError {
     /// It is sealed already, or has a key of the name that the `sops` block needs.
-    #[error("the document already has a top-level `sops` key: it is sealed, or must rename that key")]
+    #[error("the document has a `sops` key at the top: it is sealed already, or that key needs another name")]
     AlreadySealed,
     /// A clear value has the form of a sealed one, so readers would try to open it.
     #[error("line {line}: `{path}` stays in the clear but has the form of a sealed value")]

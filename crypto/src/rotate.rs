@@ -59,7 +59,7 @@ pub fn reseal(open: &OpenFile, options: &WriteOptions) -> Result<Option<String>,
     match open.verdict() {
         Verdict::Valid => Ok(None),
         Verdict::Removed => resealed(open, open.metadata().clone()).map(Some),
-        Verdict::NeverSealed => edit::rewrite(open, &open.document_text()?, options).map(Some),
+        Verdict::NeverSealed => edit::refresh(open, options).map(Some),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod bench;
 pub mod build;
 pub mod demo;
 pub mod deny;
+pub mod dist;
 pub mod fuzz;
 pub mod generate;
 pub mod peers;
@@ -23,7 +24,8 @@ cargo xtask bench [--json]                   measure lacre against sops in the s
 cargo xtask demo [--cluster]                 run the commands of the README
 cargo xtask gen [--check]                    write the generated files, or only compare them
 cargo xtask fuzz [--seconds N] [TARGET…]     fuzz parsers and the whole way of opening
-cargo xtask deny                             licences, sources and duplicates of the dependencies";
+cargo xtask deny                             licences, sources and duplicates of the dependencies
+cargo xtask dist                             pack the programs with what their licences ask for";
 
 /// Runs the command of these arguments.
 ///
@@ -38,6 +40,7 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
         "bench" => bench::run(rest),
         "demo" => demo::run(rest),
         "deny" => deny::run(rest),
+        "dist" => dist::run(rest),
         "fuzz" => fuzz::run(rest),
         "gen" => generate::run(rest),
         "peers" => peers::run(rest),

@@ -6,7 +6,7 @@ use clap::Args;
 use lacre_crypto::{Format, SecretText, Timestamp, WriteOptions};
 
 use super::Context;
-use crate::args::{FormatArgs, KeyArgs, SelectorArgs};
+use crate::args::{FormatArgs, RecipientArgs, SelectorArgs};
 use crate::editor::Buffer;
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Privacy};
@@ -38,7 +38,7 @@ pub(crate) struct EditArgs {
     #[arg(long)]
     ignore_mac: bool,
     #[command(flatten, next_help_heading = "Recipients of a new document")]
-    keys: KeyArgs,
+    recipients: RecipientArgs,
     #[command(flatten, next_help_heading = "Selection in a new document")]
     selectors: SelectorArgs,
     #[command(flatten, next_help_heading = "Format")]
@@ -77,7 +77,7 @@ fn change(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
 
 fn create(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
     let format = sealing::format(&args.file, &args.format)?;
-    let plan = Plan::new(&args.file, &args.keys, &args.selectors, context)?;
+    let plan = Plan::new(&args.file, &args.recipients, &args.selectors, context)?;
     let ready = plan.ready(context)?;
     let sample = match format {
         Format::Yaml => SAMPLE_YAML,

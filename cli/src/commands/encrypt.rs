@@ -8,7 +8,7 @@ use lacre_crypto::secret::Plaintext;
 use serde_json::json;
 
 use super::Context;
-use crate::args::{FormatArgs, JsonArgs, KeyArgs, SelectorArgs, TargetArgs};
+use crate::args::{FormatArgs, JsonArgs, RecipientArgs, SelectorArgs, TargetArgs};
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Input};
 use crate::sealing::{self, Plan};
@@ -35,7 +35,7 @@ pub(crate) struct EncryptArgs {
     #[command(flatten)]
     pub(super) script: JsonArgs,
     #[command(flatten, next_help_heading = "Recipients")]
-    keys: KeyArgs,
+    recipients: RecipientArgs,
     #[command(flatten, next_help_heading = "Selection")]
     selectors: SelectorArgs,
     #[command(flatten, next_help_heading = "Format")]
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &EncryptArgs, context: &Context) -> Result<(), CommandEr
     if is_stdin(&args.files) {
         return encrypt(None, args, &ready, context);
     }
-    let has_keys = !recipients::typed(&args.keys)?.is_empty();
+    let has_keys = !recipients::typed(&args.recipients.keys)?.is_empty();
     let typed = args.format.to_read();
     let targets = Targets::to_seal(&args.files, args.many.recursive, &typed, has_keys, context)?;
     args.many.check(&targets, &args.target)?;
@@ -96,7 +96,7 @@ fn seal<Content: Plaintext>(
     ready: &Ready,
     context: &Context,
 ) -> Result<(), CommandError> {
-    let plan = Plan::new(&input.name, &args.keys, &args.selectors, context)?;
+    let plan = Plan::new(&input.name, &args.recipients, &args.selectors, context)?;
     let ready = ready.groups(&plan.groups, plan.shamir_threshold, context)?;
     let name = input.name.display().to_string();
     let sealed = lacre_crypto::encrypt(content, format, &plan.options(&ready))

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::builder::Resettable;
+use clap::{Arg, Args, Subcommand};
 use lacre_crypto::OpenFile;
 use lacre_crypto::recipient::RecipientId;
 use serde_json::json;
 
 use super::Context;
-use crate::args::{AwsArgs, FormatArgs, JsonArgs, KeyArgs, TargetArgs};
+use crate::args::{FormatArgs, JsonArgs, KeyArgs, TargetArgs};
 use crate::error::CommandError;
 use crate::files::{self, Input};
 use crate::opening::{self, Leniency, strangers};
@@ -32,22 +33,21 @@ enum GroupsVerb {
 ///
 /// The data key stays. It is split anew, so that all groups get new shares.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  lacre groups add --file secrets.yaml --in-place --age age1… \
-    --shamir-secret-sharing-threshold 2")]
+#[command(
+    mut_args(without_variable),
+    after_help = "Example:\n  lacre groups add --file secrets.yaml --in-place --age age1… \
+    --shamir-secret-sharing-threshold 2"
+)]
 struct AddArgs {
     #[command(flatten)]
     file: GroupFileArgs,
-    /// The new group's age recipients.
-    #[arg(long, value_name = "RECIPIENT,…", value_delimiter = ',')]
-    age: Vec<String>,
-    /// The new group's OpenPGP fingerprints.
-    #[arg(long, value_name = "FINGERPRINT,…", value_delimiter = ',')]
-    pgp: Vec<String>,
-    /// The new group's AWS KMS keys, each `ARN` or `ARN+ROLE-ARN`.
-    #[arg(long, value_name = "ARN,…", value_delimiter = ',')]
-    kms: Vec<String>,
-    #[command(flatten)]
-    aws: AwsArgs,
+    #[command(flatten, next_help_heading = "The new group")]
+    keys: KeyArgs,
+}
+
+/// What the environment says about new files is not meant for a group that joins others.
+fn without_variable(argument: Arg) -> Arg {
+    argument.env(Resettable::Reset)
 }
 
 /// Delete a key group.
@@ -106,16 +106,11 @@ pub(crate) fn run(args: &GroupsArgs, context: &Context) -> Result<(), CommandErr
 }
 
 fn add(args: &AddArgs, context: &Context) -> Result<(), CommandError> {
-    let group = recipients::typed(&KeyArgs {
-        age: args.age.clone(),
-        pgp: args.pgp.clone(),
-        kms: args.kms.clone(),
-        aws: args.aws.clone(),
-        ..KeyArgs::default()
-    })?;
+    let group = recipients::typed(&args.keys)?;
     if group.is_empty() {
-        return Err(CommandError::general("the new group has no recipient")
-            .hint("name one with `--age`, `--pgp` or `--kms`"));
+        return Err(CommandError::general("the new group has no recipient").hint(
+            "name one with `--age`, `--pgp`, `--kms` or another of the flags under `lacre groups add --help`",
+        ));
     }
     let (input, open) = args.file.open(context)?;
     let mut groups = opening::groups(&open);

@@ -130,7 +130,10 @@ fn listen_unix(path: &Path) -> Result<(Listener, Socket), CommandError> {
     let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let bound = UnixListener::bind(path);
     rustix::process::umask(mask);
-    let listener = bound.map_err(|failure| error(&files::plain_words(&failure)))?;
+    let listener = bound.map_err(|failure| {
+        error(&files::plain_words(&failure))
+            .hint("give a path in a folder that is there and that you can write to")
+    })?;
     Ok((Listener::Unix(listener), Socket(path.to_owned())))
 }
 

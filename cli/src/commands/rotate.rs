@@ -105,7 +105,6 @@ impl ChangeArgs {
             hc_vault_transit: self.add_hc_vault_transit.clone(),
             hckms: self.add_hckms.clone(),
             aws: self.aws.clone(),
-            ..KeyArgs::default()
         })
     }
 
@@ -119,7 +118,6 @@ impl ChangeArgs {
             hc_vault_transit: self.rm_hc_vault_transit.clone(),
             hckms: Vec::new(),
             aws: self.aws.clone(),
-            ..KeyArgs::default()
         })?;
         let other = |word: &str| RecipientId::Other { kind: "hckms".to_owned(), name: word.to_owned() };
         ids.extend(self.rm_hckms.iter().flat_map(|text| recipients::words(text)).map(other));

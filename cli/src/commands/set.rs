@@ -11,7 +11,7 @@ use crate::args::{FormatArgs, JsonArgs};
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Privacy};
 use crate::opening::{self, Leniency, strangers};
-use crate::sealing;
+use crate::{compat, sealing};
 
 /// Set one value of a sealed document in place; all other lines stay as they are.
 ///
@@ -59,9 +59,16 @@ pub(crate) fn run(args: &SetArgs, context: &Context) -> Result<(), CommandError>
     strangers::warn(&input.name, &open, context);
     let name = input.name.display().to_string();
     let options = sealing::write_options(&input.name, context);
-    let changed = lacre_crypto::set(&open, &path, &value, &options)
-        .map_err(|error| CommandError::writing(&name, error))?;
-    if let Some(text) = &changed {
+    let writing = |error| CommandError::writing(&name, error);
+    let changed = lacre_crypto::set(&open, &path, &value, &options).map_err(writing)?;
+    let again = match changed {
+        // sops tells by the file's new time that the command ran.
+        None if compat::as_sops() && !args.idempotent => {
+            Some(lacre_crypto::refresh(&open, &options).map_err(writing)?)
+        }
+        _ => None,
+    };
+    if let Some(text) = changed.as_ref().or(again.as_ref()) {
         files::replace(&input, text.as_bytes(), Privacy::Shared)?;
     }
     let line = match changed {

@@ -30,9 +30,14 @@ pub(super) fn gather(wanted: &[RecipientId], keyring: &mut Keyring) {
     if !wanted.iter().any(|id| matches!(id, RecipientId::Age(_))) {
         return;
     }
+    gather_silently(keyring);
+    programs::gather(wanted, keyring);
+}
+
+/// Adds what files and variables hold to `keyring`. No program is run, so nobody is asked.
+pub(super) fn gather_silently(keyring: &mut Keyring) {
     static PLACES: OnceLock<Vec<Place>> = OnceLock::new();
     PLACES.get_or_init(read_places).iter().for_each(|place| place.add_to(keyring));
-    programs::gather(wanted, keyring);
 }
 
 /// The user's own key file, where sops looks for it: `sops/age/keys.txt` in the folder for configuration.

@@ -20,7 +20,11 @@ use lacre_crypto::recipient::{KeyError, Recipient, RecipientId};
 use lacre_crypto::secret::SecretText;
 
 use super::Keyring;
+#[cfg(feature = "vault")]
+use crate::compat;
 use crate::error::CommandError;
+#[cfg(feature = "vault")]
+use crate::output::Output;
 
 /// How long a remote key service may take to answer.
 #[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "vault"))]
@@ -150,7 +154,8 @@ fn file_or_text(given: String) -> SecretText {
     content.unwrap_or_else(|_| SecretText::new(given))
 }
 
-/// Vault as the environment configures it.
+/// Vault as the environment configures it. In the place of sops, whose users set no list, any server is trusted that a
+/// file names.
 ///
 /// # Errors
 /// A list of trusted servers that cannot be understood, or certificates that cannot be read.
@@ -160,10 +165,21 @@ fn vault() -> Result<&'static Vault, CommandError> {
     if let Some(vault) = SHARED.get() {
         return Ok(vault);
     }
+    let (address, list) = (variable("VAULT_ADDR"), variable("SOPS_HC_VAULT_ALLOWLIST"));
+    let trust = match (compat::as_sops(), list) {
+        (true, None) => {
+            Output::default().warn(
+                "SOPS_HC_VAULT_ALLOWLIST is not set: the Vault token goes to any server that a file names; \
+                 list yours there",
+            );
+            VaultTrust::Any
+        }
+        (_, list) => trust(address.as_deref(), list.as_deref())?,
+    };
     let context = VaultContext {
         token: variable("VAULT_TOKEN").map(SecretText::new).or_else(saved_token),
         namespace: variable("VAULT_NAMESPACE"),
-        trust: trust(variable("VAULT_ADDR").as_deref(), variable("SOPS_HC_VAULT_ALLOWLIST").as_deref())?,
+        trust,
         authorities: authorities()?,
         danger_accept_any_certificate: is_set("VAULT_SKIP_VERIFY"),
         deadline: REMOTE_DEADLINE,

@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::process::Output;
 use std::sync::{Arc, Mutex};
 
@@ -95,6 +96,32 @@ fn the_vault_token_does_not_follow_an_address_that_only_the_file_names() {
     let all = with(&vault(bao), "SOPS_HC_VAULT_ALLOWLIST", "all");
     fails(&sandbox, &all, &["decrypt", "a.yaml"], 128);
     assert!(seen.lock().unwrap().to_lowercase().contains("x-vault-token"));
+}
+
+#[test]
+fn in_the_place_of_sops_the_vault_token_goes_where_it_always_went_unless_a_list_says_otherwise() {
+    let bao = Bao::shared().unwrap();
+    let key = bao.transit_key("as-sops").unwrap();
+    let sandbox = Sandbox::new();
+    sandbox.write("a.yaml", PLAIN);
+    let as_sops = |environment: &Environment, words: &[&str]| {
+        let mut command = sandbox.command(sandbox::lacre());
+        command.arg0("sops").envs(environment.iter().cloned()).args(words).output().unwrap()
+    };
+    let token: Environment = vec![("VAULT_TOKEN", bao.token().to_owned())];
+    let sealed = as_sops(&token, &["encrypt", "-i", "--hc-vault-transit", &key, "a.yaml"]);
+    let said = String::from_utf8(sealed.stderr).unwrap();
+    assert!(
+        sealed.status.success() && said.contains("warning: SOPS_HC_VAULT_ALLOWLIST is not set"),
+        "{said}"
+    );
+    assert_eq!(as_sops(&token, &["decrypt", "a.yaml"]).stdout, PLAIN.as_bytes());
+    let listed = with(&token, "SOPS_HC_VAULT_ALLOWLIST", bao.address());
+    let opened = as_sops(&listed, &["decrypt", "a.yaml"]);
+    assert_eq!((opened.stdout.as_slice(), opened.stderr.as_slice()), (PLAIN.as_bytes(), &b""[..]));
+    let other = with(&token, "SOPS_HC_VAULT_ALLOWLIST", "https://vault.example.org");
+    assert_eq!(as_sops(&other, &["decrypt", "a.yaml"]).status.code(), Some(128));
+    fails(&sandbox, &token, &["decrypt", "a.yaml"], 128);
 }
 
 #[test]

@@ -13,9 +13,9 @@
 //! content WHY      the files left differ on purpose
 //! ```
 //!
-//! Compared are the exit code, standard output, and the files left, names and content. What is sealed must open with
-//! the other tool to the same text; so the documents here are written as sops would print them. After a command that
-//! fails on both sides, standard output is not looked at, since sops prints its help there.
+//! Compared are the exit code, standard output, and the files left: names, content, and whether they were written. What
+//! is sealed must open with the other tool to the same text; so the documents here are written as sops would print
+//! them. After a command that fails on both sides, standard output is not looked at, since sops prints its help there.
 
 mod tools;
 
@@ -236,14 +236,24 @@ impl Row {
         if stock.code == 0 && !self.other_output {
             twins.compare("standard output", &stock.output, &ours.output)?;
         }
-        if self.other_content { Ok(()) } else { compare_files(twins, &stock, &ours) }
+        if self.other_content { Ok(()) } else { compare_files(twins, files, &stock, &ours) }
     }
 }
 
-fn compare_files(twins: &Twins, stock: &Ended, ours: &Ended) -> Result<(), String> {
+fn compare_files(
+    twins: &Twins,
+    before: &BTreeMap<String, Vec<u8>>,
+    stock: &Ended,
+    ours: &Ended,
+) -> Result<(), String> {
     let names = |side: &Ended| side.files.keys().cloned().collect::<Vec<_>>();
     if names(stock) != names(ours) {
         return Err(format!("files: {:?} here, {:?} there", names(ours), names(stock)));
+    }
+    let written = |side: &Ended, name: &String| side.files.get(name) != before.get(name);
+    if let Some(name) = before.keys().find(|name| written(stock, name) != written(ours, name)) {
+        let by = if written(stock, name) { "sops" } else { "us" };
+        return Err(format!("{name} is written by {by} alone"));
     }
     stock.files.iter().try_for_each(|(name, content)| twins.compare(name, content, &ours.files[name]))
 }

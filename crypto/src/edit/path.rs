@@ -23,8 +23,9 @@ impl TreePath {
         let mut steps = Vec::new();
         let mut rest = text.trim();
         while !rest.is_empty() {
-            let inner =
-                rest.strip_prefix('[').ok_or_else(|| PathError("a path looks like [\"key\"][0]".into()))?;
+            let inner = rest
+                .strip_prefix('[')
+                .ok_or_else(|| PathError("each key or position stands in brackets".into()))?;
             let (step, after) = match inner.chars().next() {
                 Some(quote @ ('"' | '\'')) => quoted_key(&inner[1..], quote)?,
                 _ => index(inner)?,

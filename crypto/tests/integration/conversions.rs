@@ -10,35 +10,22 @@ use crate::support::{Bench, open, seal};
 
 const FORMATS: [Format; 5] = [Format::Binary, Format::Dotenv, Format::Ini, Format::Json, Format::Yaml];
 
+/// Why Lacre refuses what stock sops prints with a loss.
+const REFUSALS: &[(Format, &str, &str)] = &[
+    (Format::Dotenv, "a line break", "the key would be read as something else"),
+    (Format::Dotenv, "is not text", "bytes that are no text do not come back"),
+    (Format::Dotenv, "several documents", "stock drops the others"),
+    (Format::Ini, "below a section", "stock prints lists and mappings as Go shows them"),
+    (Format::Json, "not text", "stock puts other characters for bytes that are no text"),
+    (Format::Json, "several documents", "stock drops the others"),
+];
+
 /// Where Lacre prints something else than stock sops, and why.
 const EXCEPTIONS: &[(&str, Format, &str)] = &[
-    ("binary-large.bin", Format::Dotenv, "bytes that are no text are refused"),
-    (
-        "binary-large.bin",
-        Format::Json,
-        "bytes that are no text are refused, where stock puts other characters",
-    ),
-    ("binary-random.bin", Format::Dotenv, "bytes that are no text are refused"),
-    (
-        "binary-random.bin",
-        Format::Json,
-        "bytes that are no text are refused, where stock puts other characters",
-    ),
-    ("comments-documents.yaml", Format::Json, "stock drops the other documents"),
-    ("compose.yaml", Format::Ini, "stock prints lists and mappings as Go shows them"),
-    ("deep.yaml", Format::Ini, "stock prints lists and mappings as Go shows them"),
-    ("document-end.yaml", Format::Dotenv, "stock drops the other documents"),
-    ("document-end.yaml", Format::Json, "stock drops the other documents"),
-    ("dotenv-crlf.env", Format::Yaml, "stock continues the line of a comment that ends in a carriage return"),
-    ("first-empty.yaml", Format::Dotenv, "stock drops the other documents"),
-    ("first-empty.yaml", Format::Json, "stock drops the other documents"),
-    ("five-documents.yaml", Format::Json, "stock drops the other documents"),
-    ("keys-odd.yaml", Format::Dotenv, "a key with a line break is refused"),
-    ("merge-keys.yaml", Format::Ini, "stock prints lists and mappings as Go shows them"),
-    ("multi-document.yaml", Format::Dotenv, "stock drops the other documents"),
-    ("multi-document.yaml", Format::Json, "stock drops the other documents"),
-    ("multi-empty.yaml", Format::Dotenv, "stock drops the other documents"),
-    ("multi-empty.yaml", Format::Json, "stock drops the other documents"),
+    ("dotenv-cr-middle.env", Format::Yaml, "stock continues the line of a comment at a carriage return"),
+    ("dotenv-crlf-comments.env", Format::Yaml, "stock continues the line of a comment at a carriage return"),
+    ("dotenv-crlf.env", Format::Yaml, "stock continues the line of a comment at a carriage return"),
+    ("escapes-unicode.json", Format::Yaml, "stock writes U+2028 itself, which ends a line for some readers"),
 ];
 
 /// How a file comes out on either side; nothing when it is refused.
@@ -62,9 +49,13 @@ fn over_all_conversions(seal: impl Fn(&Bench, &Sops, &str, Vec<u8>) -> String) {
         let opened = open(&sealed, format_of(&path), &bench.identity).unwrap();
         for to in FORMATS.into_iter().filter(|to| *to != format_of(&path)) {
             let ours = opened.converted(to, &Layout::default());
+            let refusal = ours.as_ref().err().map(ToString::to_string).unwrap_or_default();
             let ours = ours.as_ref().ok().map(|bytes| bytes.expose_secret());
             let stock = bench.sops(&sops, &["decrypt", "--output-type", to.word(), "FILE"], name, &sealed);
             let stock = stock.as_ref().ok().map(|ran| ran.bytes.as_slice());
+            if REFUSALS.iter().any(|(format, reason, _)| *format == to && refusal.contains(reason)) {
+                continue;
+            }
             let known = exceptions.iter().position(|(file, format, _)| (*file, *format) == (name, to));
             match (compared(ours, stock), known) {
                 (Ok(()), None) => {}

@@ -144,7 +144,7 @@ impl Judgment {
             Ok(rule) => rule,
             Err(error) => return self.failed(1, &error),
         };
-        let asks = |rule: &Rule| rule.has_pattern || origin == Origin::Named;
+        let asks = |rule: &Rule| !targets::configures(path) && (rule.has_pattern || origin == Origin::Named);
         let is_empty = content.iter().all(u8::is_ascii_whitespace);
         if let Some(rule) = rule.filter(asks).filter(|_| !is_empty) {
             self.add(

@@ -56,7 +56,7 @@ fn configuration(context: &Context, report: &mut Report) {
 
 fn identities(report: &mut Report, context: &Context) {
     report.section("identities");
-    let keyring = Keyring::gather(&[], &context.global);
+    let keyring = Keyring::survey(&context.global);
     let mut told = Vec::new();
     for (name, outcome) in keyring.places() {
         report.line(format!("{name}: {outcome}"));

@@ -301,9 +301,7 @@ fn add_services(words: &mut Vec<OsString>, line: &Line) -> Result<(), CommandErr
     let name = "decryption-order";
     if let Some(order) = line.value(name) {
         check_order(order)?;
-        if commands::has_flag(name) {
-            words.push(joined(name, order));
-        }
+        words.push(joined(name, order));
     }
     let name = "enable-local-keyservice";
     if let Some(enabled) = line.value(name) {

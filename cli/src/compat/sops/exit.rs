@@ -21,6 +21,7 @@ pub(super) fn code(verb: Verb, kind: Kind) -> u8 {
             | Verb::Unset,
         ) => 2,
         (Kind::Declined, Verb::UpdateKeys) => 0,
+        (Kind::NoKey, Verb::GroupsAdd | Verb::GroupsDelete) => 1,
         // The path was understood and leads nowhere; sops has no code for that.
         (Kind::TreePath, _) => 1,
         // A sealed document that cannot be read; sops has a code only for one that is to be sealed.

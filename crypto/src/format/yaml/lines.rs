@@ -395,7 +395,8 @@ mod tests {
                 if ending != "yaml" && ending != "yml" {
                     continue;
                 }
-                let text = std::fs::read_to_string(path).unwrap();
+                // Some of what is refused is no text.
+                let Ok(text) = std::fs::read_to_string(path) else { continue };
                 files += 1;
                 taken += usize::from(is_taken(&text));
                 text.char_indices().take(3000).for_each(|(end, _)| {
