@@ -20,6 +20,7 @@ use lacre_crypto::recipient::RecipientId;
 use crate::args::GlobalArgs;
 use crate::commands::Context;
 use crate::compat;
+use crate::environment;
 use crate::error::CommandError;
 
 pub(crate) use destination::{Publication, destination};
@@ -99,8 +100,7 @@ pub(crate) fn rule_or_none(file: &Path, keys: Keys, context: &Context) -> Result
 /// Refuses a configuration that was `named` and cannot be used, as sops does whatever the verb. One that is merely
 /// found and broken keeps nobody from opening a file.
 pub(crate) fn demand_named(named: Option<&OsStr>) -> Result<(), CommandError> {
-    let named = named.map(OsStr::to_owned).or_else(|| std::env::var_os("SOPS_CONFIG"));
-    match named.filter(|named| !named.is_empty()) {
+    match named.map(OsStr::to_owned).or_else(|| environment::words("SOPS_CONFIG")) {
         Some(named) => file::read(Path::new(&named)).map(drop),
         None => Ok(()),
     }
@@ -115,7 +115,7 @@ fn no_match(config: &Path, path: &str) -> CommandError {
 /// Refuses as sops does for some verbs that have no use for a rule: where the configuration, `named` or found, has
 /// creation rules and none of them is for `file`.
 pub(crate) fn demand_match(file: &Path, named: Option<&OsStr>) -> Result<(), CommandError> {
-    let config = named.map(OsStr::to_owned).or_else(|| std::env::var_os("SOPS_CONFIG"));
+    let config = named.map(OsStr::to_owned).or_else(|| environment::words("SOPS_CONFIG"));
     let global = GlobalArgs { config, ..GlobalArgs::default() };
     match find_raw(file, &Context { global, ..Context::default() })? {
         Found::NoMatch { config, path } => Err(no_match(&config, &path)),

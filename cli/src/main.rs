@@ -13,6 +13,7 @@ mod compat;
 mod config;
 mod delivery;
 mod editor;
+mod environment;
 mod error;
 mod files;
 mod git;

@@ -22,7 +22,7 @@ pub mod sops;
 pub mod ssh_keygen;
 
 /// Every component, the cheap ones first.
-pub const ALL: [&Component; 13] = [
+pub const ALL: [&Component; 14] = [
     &gpg::COMPONENT,
     &age::COMPONENT,
     &ssh_keygen::COMPONENT,
@@ -32,6 +32,7 @@ pub const ALL: [&Component; 13] = [
     &bao::COMPONENT,
     &etcd::COMPONENT,
     &sops::V3_13,
+    &sops::LIBRARY,
     &fake_gcs::COMPONENT,
     &kubectl::COMPONENT,
     &kube_apiserver::COMPONENT,

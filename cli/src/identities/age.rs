@@ -17,7 +17,7 @@ use lacre_crypto::{SecretBytes, SecretText};
 
 use super::Keyring;
 use super::terminal::Terminal;
-use crate::files;
+use crate::{environment, files};
 
 /// The plugin that gives the passphrase of a key file where nobody is there to be asked.
 const PASSPHRASE_PLUGIN: &str = "batchpass";
@@ -181,7 +181,7 @@ fn one_per_line(text: &SecretText) -> SecretText {
 }
 
 fn path_variable(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    environment::words(name).map(PathBuf::from)
 }
 
 fn text_variable(name: &str) -> Option<String> {

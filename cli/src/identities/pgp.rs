@@ -3,7 +3,6 @@
 //! Current GnuPG keeps secret keys in its agent, so `secring.gpg` exists only where someone exported one there, or
 //! on machines that came from GnuPG 1. sops tries the same two files first.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -12,7 +11,7 @@ use lacre_crypto::recipient::pgp::{GpgProgram, usable_secret_keys};
 use lacre_crypto::recipient::{Identity, KEY_FILE_BYTES_MAX};
 
 use super::Keyring;
-use crate::files;
+use crate::{environment, files};
 
 /// Most keys of a ring that cannot be used and are told of.
 const TOLD_MAX: usize = 10;
@@ -42,8 +41,8 @@ pub(super) fn gather(keyring: &mut Keyring) {
 
 /// The program that holds secret keys: `SOPS_GPG_EXEC`, else `gpg`.
 pub(crate) fn gpg_program() -> GpgProgram {
-    let program = variable("SOPS_GPG_EXEC").unwrap_or_else(|| "gpg".into()).into();
-    GpgProgram { program, home: variable("GNUPGHOME").map(PathBuf::from) }
+    let program = environment::words("SOPS_GPG_EXEC").unwrap_or_else(|| "gpg".into()).into();
+    GpgProgram { program, home: environment::words("GNUPGHOME").map(PathBuf::from) }
 }
 
 /// Rings of public keys that can be read in process: the older form first, as gpg does where both are.
@@ -54,16 +53,12 @@ pub(crate) fn public_rings() -> Vec<SecretBytes> {
 }
 
 fn home() -> Option<PathBuf> {
-    let default = || Some(PathBuf::from(variable("HOME")?).join(".gnupg"));
-    variable("GNUPGHOME").map(PathBuf::from).or_else(default)
+    let default = || Some(PathBuf::from(environment::words("HOME")?).join(".gnupg"));
+    environment::words("GNUPGHOME").map(PathBuf::from).or_else(default)
 }
 
 fn read(path: &PathBuf) -> Result<SecretBytes, String> {
     File::open(path)
         .and_then(|file| files::read_bounded(file, KEY_FILE_BYTES_MAX as u64))
         .map_err(|error| files::plain_words(&error))
-}
-
-fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
 }

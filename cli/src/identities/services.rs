@@ -22,6 +22,8 @@ use lacre_crypto::secret::SecretText;
 use super::Keyring;
 #[cfg(feature = "vault")]
 use crate::compat;
+#[cfg(any(feature = "azure", feature = "gcp", feature = "vault"))]
+use crate::environment;
 use crate::error::CommandError;
 #[cfg(feature = "vault")]
 use crate::output::Output;
@@ -114,7 +116,8 @@ fn aws() -> &'static AwsKms {
 fn azure() -> &'static AzureKeyVault {
     static SHARED: OnceLock<AzureKeyVault> = OnceLock::new();
     SHARED.get_or_init(|| {
-        let application = ["AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"].map(variable);
+        let application =
+            ["AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"].map(environment::text);
         let credentials = match application {
             [Some(tenant_id), Some(client_id), Some(secret)] => {
                 AzureCredentials::ClientSecret { tenant_id, client_id, secret: SecretText::new(secret) }
@@ -131,16 +134,17 @@ fn azure() -> &'static AzureKeyVault {
 fn gcp() -> &'static GcpKms {
     static SHARED: OnceLock<GcpKms> = OnceLock::new();
     SHARED.get_or_init(|| {
-        let endpoint = variable("SOPS_GCP_KMS_ENDPOINT");
-        let credentials = match (variable("GOOGLE_CREDENTIALS"), variable("GOOGLE_OAUTH_ACCESS_TOKEN")) {
-            (Some(given), _) => GcpCredentials::Json(file_or_text(given)),
-            (None, Some(token)) => GcpCredentials::Token(SecretText::new(token)),
-            (None, None) => GcpCredentials::Environment,
-        };
+        let endpoint = environment::text("SOPS_GCP_KMS_ENDPOINT");
+        let credentials =
+            match (environment::text("GOOGLE_CREDENTIALS"), environment::text("GOOGLE_OAUTH_ACCESS_TOKEN")) {
+                (Some(given), _) => GcpCredentials::Json(file_or_text(given)),
+                (None, Some(token)) => GcpCredentials::Token(SecretText::new(token)),
+                (None, None) => GcpCredentials::Environment,
+            };
         GcpKms::new(GcpContext {
             // The other way of calling names a host alone.
             endpoint: endpoint.map(|at| if at.contains("://") { at } else { format!("https://{at}") }),
-            universe_domain: variable("SOPS_GCP_KMS_UNIVERSE_DOMAIN"),
+            universe_domain: environment::text("SOPS_GCP_KMS_UNIVERSE_DOMAIN"),
             credentials,
             deadline: REMOTE_DEADLINE,
         })
@@ -165,7 +169,7 @@ fn vault() -> Result<&'static Vault, CommandError> {
     if let Some(vault) = SHARED.get() {
         return Ok(vault);
     }
-    let (address, list) = (variable("VAULT_ADDR"), variable("SOPS_HC_VAULT_ALLOWLIST"));
+    let (address, list) = (environment::text("VAULT_ADDR"), environment::text("SOPS_HC_VAULT_ALLOWLIST"));
     let trust = match (compat::as_sops(), list) {
         (true, None) => {
             Output::default().warn(
@@ -177,8 +181,8 @@ fn vault() -> Result<&'static Vault, CommandError> {
         (_, list) => trust(address.as_deref(), list.as_deref())?,
     };
     let context = VaultContext {
-        token: variable("VAULT_TOKEN").map(SecretText::new).or_else(saved_token),
-        namespace: variable("VAULT_NAMESPACE"),
+        token: environment::text("VAULT_TOKEN").map(SecretText::new).or_else(saved_token),
+        namespace: environment::text("VAULT_NAMESPACE"),
         trust,
         authorities: authorities()?,
         danger_accept_any_certificate: is_set("VAULT_SKIP_VERIFY"),
@@ -212,8 +216,8 @@ fn saved_token() -> Option<SecretText> {
 
 #[cfg(feature = "vault")]
 fn authorities() -> Result<Option<Vec<u8>>, CommandError> {
-    let Some(path) = variable("VAULT_CACERT") else {
-        return Ok(variable("VAULT_CACERT_BYTES").map(String::into_bytes));
+    let Some(path) = environment::text("VAULT_CACERT") else {
+        return Ok(environment::text("VAULT_CACERT_BYTES").map(String::into_bytes));
     };
     let content = read(std::path::Path::new(&path)).map_err(|error| {
         CommandError::general(format!("VAULT_CACERT: {path}: {}", crate::files::plain_words(&error)))
@@ -228,16 +232,11 @@ fn read(path: &std::path::Path) -> std::io::Result<SecretText> {
     bytes.into_text().map_err(|_| std::io::ErrorKind::InvalidData.into())
 }
 
-/// A variable of the environment; an empty one counts as absent, as in stock sops.
-#[cfg(any(feature = "azure", feature = "gcp", feature = "vault"))]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
-}
-
 /// Whether a variable says yes, in the words that Go takes for it.
 #[cfg(feature = "vault")]
 fn is_set(name: &str) -> bool {
-    variable(name).is_some_and(|value| matches!(value.as_str(), "1" | "t" | "T" | "true" | "True" | "TRUE"))
+    environment::text(name)
+        .is_some_and(|value| matches!(value.as_str(), "1" | "t" | "T" | "true" | "True" | "TRUE"))
 }
 
 #[cfg(all(test, feature = "vault"))]

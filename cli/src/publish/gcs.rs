@@ -4,6 +4,7 @@ use google_cloud_auth::credentials::{Builder, CacheableResource};
 use reqwest::header::HeaderMap;
 
 use super::http;
+use crate::environment;
 use crate::error::CommandError;
 
 /// Google's own address.
@@ -19,7 +20,7 @@ pub(super) fn upload(bucket: &str, name: &str, bytes: Vec<u8>) -> Result<(), Com
 }
 
 async fn put(bucket: &str, name: &str, bytes: Vec<u8>) -> Result<(), CommandError> {
-    let other = std::env::var(OTHER_SERVER).ok().filter(|host| !host.is_empty());
+    let other = environment::text(OTHER_SERVER);
     let (server, headers) = match other {
         Some(host) if host.contains("://") => (host, HeaderMap::new()),
         Some(host) => (format!("http://{host}"), HeaderMap::new()),

@@ -14,6 +14,7 @@ use aws_sigv4::http_request::{
 use aws_sigv4::sign::v4::SigningParams;
 
 use super::http;
+use crate::environment;
 use crate::error::{CommandError, Kind};
 
 /// Puts `bytes` into the object `key`.
@@ -36,7 +37,7 @@ async fn put(bucket: &str, key: &str, bytes: Vec<u8>) -> Result<(), CommandError
 
 /// An address other than Amazon's own: for S3, or for all services.
 fn endpoint(config: &SdkConfig) -> Option<String> {
-    let of_s3 = std::env::var("AWS_ENDPOINT_URL_S3").ok().filter(|url| !url.is_empty());
+    let of_s3 = environment::text("AWS_ENDPOINT_URL_S3");
     of_s3.or_else(|| config.endpoint_url().map(str::to_owned))
 }
 

@@ -4,6 +4,7 @@
 //! server that `VAULT_ADDR` names, or to one on the user's own list.
 
 use crate::compat;
+use crate::environment;
 use crate::error::CommandError;
 use crate::output::Output;
 
@@ -34,14 +35,14 @@ impl VaultKv {
     }
 
     fn server(&self) -> String {
-        let own = || variable("VAULT_ADDR");
+        let own = || environment::text("VAULT_ADDR");
         self.address.clone().or_else(own).unwrap_or_else(|| DEFAULT_ADDRESS.to_owned())
     }
 
     /// Whether the token may go to the server.
     pub(super) fn check(&self, output: Output) -> Result<(), CommandError> {
         let server = self.server();
-        let own = variable("VAULT_ADDR").unwrap_or_else(|| DEFAULT_ADDRESS.to_owned());
+        let own = environment::text("VAULT_ADDR").unwrap_or_else(|| DEFAULT_ADDRESS.to_owned());
         if in_full(&server) == in_full(&own) {
             return Ok(());
         }
@@ -49,7 +50,7 @@ impl VaultKv {
             let hint = format!("set VAULT_ADDR to it, or add it to {ALLOWLIST}, if it is yours");
             Err(CommandError::general(format!("{server}: {why}")).hint(hint))
         };
-        match variable(ALLOWLIST).as_deref() {
+        match environment::text(ALLOWLIST).as_deref() {
             Some("all") => Ok(()),
             Some(list) if allows(list, &server) => Ok(()),
             Some(_) => refuse(&format!("{ALLOWLIST} does not name this server of the configuration")),
@@ -63,10 +64,6 @@ impl VaultKv {
             None => refuse("the Vault token would go to a server that only the configuration names"),
         }
     }
-}
-
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 fn in_full(address: &str) -> String {
@@ -87,7 +84,8 @@ mod client {
     use reqwest::{Certificate, Client, Method, RequestBuilder, StatusCode};
     use serde_json::Value;
 
-    use super::{VaultKv, variable};
+    use super::VaultKv;
+    use crate::environment;
     use crate::error::{CommandError, Kind};
     use crate::output::Output;
     use crate::publish::http;
@@ -130,7 +128,7 @@ mod client {
             let request = self.client.request(method, &self.url);
             let request = request.header("x-vault-token", self.token.expose_secret());
             let request = request.header("x-vault-request", "true");
-            match variable("VAULT_NAMESPACE") {
+            match environment::text("VAULT_NAMESPACE") {
                 Some(namespace) => request.header("x-vault-namespace", namespace),
                 None => request,
             }
@@ -182,7 +180,7 @@ mod client {
 
     fn client(url: &str) -> Result<Client, CommandError> {
         let mut builder = http::client();
-        if let Some(path) = variable("VAULT_CACERT") {
+        if let Some(path) = environment::text("VAULT_CACERT") {
             let unusable = |_| {
                 CommandError::on(Kind::Read, &path, "is no readable file of certificates")
                     .hint("set VAULT_CACERT to a PEM file")
@@ -196,7 +194,7 @@ mod client {
 
     /// The user's token: that of the environment, or that of the last login.
     fn token(url: &str) -> Result<SecretText, CommandError> {
-        if let Some(token) = variable("VAULT_TOKEN") {
+        if let Some(token) = environment::text("VAULT_TOKEN") {
             return Ok(SecretText::new(token));
         }
         let file = std::env::home_dir().map(|home| home.join(TOKEN_FILE));

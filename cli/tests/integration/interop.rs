@@ -3,7 +3,7 @@
 use crate::sandbox::{self, Sandbox};
 use xtask::peers::gpg::{Algorithm, Gpg};
 use xtask::peers::moto::Moto;
-use xtask::peers::sops::Sops;
+use xtask::peers::sops::{self, Sops};
 use xtask::process::Tool;
 
 pub(crate) const PLAIN: &str = "# a comment\nuser: admin\nport: 5432\nlist:\n    - x\n    - true\n";
@@ -55,6 +55,38 @@ fn aws_kms() {
     let environment: Vec<(&str, String)> = moto.environment().into_iter().collect();
     both_ways(&["--kms", &arn], &environment);
     both_ways(&["--kms", &arn, "--encryption-context", "team:shop"], &environment);
+}
+
+/// Files in all formats, laid out as sops prints them, and the words by which its library knows the formats.
+const FOR_THE_LIBRARY: [(&str, &str, &str); 5] = [
+    ("a.yaml", "yaml", PLAIN),
+    ("a.json", "json", "{\n\t\"user\": \"admin\",\n\t\"db\": {\n\t\t\"port\": 5432\n\t}\n}\n"),
+    ("a.env", "dotenv", "# a comment\nUSER=admin\nPASSWORD=correct horse\n"),
+    ("a.ini", "ini", "[db]\nuser     = admin\npassword = secret\n"),
+    ("a.txt", "binary", "any text\nof two lines\n"),
+];
+
+/// Operators in clusters, plugins of kustomize and providers of terraform read files in this way.
+#[test]
+fn programs_with_the_library_of_sops_open_files_of_all_formats() {
+    let sandbox = Sandbox::new();
+    let opened = |name: &str, format: &str| {
+        let library = sops::library().unwrap().env("SOPS_AGE_KEY_FILE", sandbox::key_file("ops"));
+        library.dir(sandbox.work()).args([name, format]).run().unwrap().success()
+    };
+    for (name, format, text) in FOR_THE_LIBRARY {
+        sandbox.write(name, text);
+        let ops = sandbox::recipient("ops");
+        sandbox.lacre_ok(&["encrypt", "--in-place", "--input-type", format, "--age", &ops, name]);
+        let found = String::from_utf8(opened(name, format).unwrap()).unwrap();
+        // It ends INI with an empty line.
+        assert_eq!(found.trim_end(), text.trim_end(), "{name}");
+    }
+    let cut: Vec<String> =
+        sandbox.read("a.env").lines().filter(|line| !line.starts_with("USER=")).map(str::to_owned).collect();
+    sandbox.write("a.env", &(cut.join("\n") + "\n"));
+    let refused = opened("a.env", "dotenv").unwrap_err().to_string();
+    assert!(refused.contains("verify data integrity"), "{refused}");
 }
 
 #[test]

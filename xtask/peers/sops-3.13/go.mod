@@ -1,4 +1,4 @@
-// The newest sops, which no package registry carries as a program: see src/peers/sops.rs.
+// The newest sops, which no package registry carries as a program, and its library: see src/peers/sops.rs.
 module lacre.dev/xtask/peers/sops
 
 go 1.26.0

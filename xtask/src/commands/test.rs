@@ -37,6 +37,19 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
     step("format", cargo(&["fmt", "--all", "--check"]))?;
     let lints = ["clippy", "--workspace", "--all-targets", "--locked", "--quiet", "--", "-D", "warnings"];
     step("clippy", cargo(&lints))?;
+    // What only some features use must be gone with them.
+    let bare = [
+        "clippy",
+        "--package",
+        "lacre",
+        "--no-default-features",
+        "--locked",
+        "--quiet",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    step("clippy without features", cargo(&bare))?;
     // Built before the servers start, so that the two do not compete.
     step("build of the tests", cargo(&["test", "--workspace", "--locked", "--quiet", "--no-run"]))?;
     let passed = tests(&arguments)?;

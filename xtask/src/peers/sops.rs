@@ -1,4 +1,4 @@
-//! sops, in the oldest and the newest version that Lacre is proven against.
+//! sops, in the oldest and the newest version that Lacre is proven against, and its library.
 
 use std::path::{Path, PathBuf};
 
@@ -23,6 +23,22 @@ pub const V3_13: Component = Component {
     source: Source::Go { folder: "sops-3.13", package: "github.com/getsops/sops/v3/cmd/sops" },
     program: "sops",
 };
+
+/// The library of the newest one, which other people's programs build in: a program that opens one file with it.
+pub const LIBRARY: Component = Component {
+    name: "sops-library",
+    version: versions::SOPS_3_13,
+    source: Source::Go { folder: "sops-3.13", package: "./library" },
+    program: "library",
+};
+
+/// The program of [`LIBRARY`], which takes a file and its format and prints what it holds.
+///
+/// # Errors
+/// It is not installed.
+pub fn library() -> Result<Tool> {
+    Ok(Tool::new(LIBRARY.path()?))
+}
 
 /// An installed sops.
 #[derive(Debug)]

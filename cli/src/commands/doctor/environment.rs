@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::Report;
 use crate::commands::Context;
-use crate::config;
 use crate::error::CommandError;
 use crate::identities::Keyring;
 use crate::private::PrivateFolder;
+use crate::{config, environment};
 
 /// What this build can do beyond age, and whether it can.
 const FEATURES: [(&str, bool); 8] = [
@@ -74,8 +74,7 @@ fn identities(report: &mut Report, context: &Context) {
 /// Programs that some kinds of keys and some commands need, and what they say they are.
 fn programs(report: &mut Report) {
     report.section("programs");
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let gpg = variable("SOPS_GPG_EXEC").unwrap_or_else(|| "gpg".to_owned());
+    let gpg = environment::text("SOPS_GPG_EXEC").unwrap_or_else(|| "gpg".to_owned());
     let mut told = serde_json::Map::new();
     for (name, program, words, without) in [
         ("gpg", gpg.as_str(), &["--version"][..], "OpenPGP keys in an agent or on a card cannot be used"),
@@ -98,7 +97,7 @@ fn programs(report: &mut Report) {
             }
         }
     }
-    let home = variable("GNUPGHOME").unwrap_or_else(|| "~/.gnupg".to_owned());
+    let home = environment::text("GNUPGHOME").unwrap_or_else(|| "~/.gnupg".to_owned());
     report.line(format!("OpenPGP keys are in {home}"));
     report.value("programs", told);
 }
