@@ -1,9 +1,10 @@
 //! What stock readers would refuse or misread in a text that is about to be sealed. It is refused here, with the
 //! place and the way out, instead of being sealed silently wrong.
 
+mod comments;
 mod tabs;
 
-use crate::document::tree::{Entry, NodeId, NodeKind, Style};
+use crate::document::tree::{Entry, Node, NodeId, NodeKind, Style};
 use crate::document::{Document, Leaf, Site};
 use crate::error::ParseError;
 use crate::format::{Format, is_ini_printable};
@@ -31,6 +32,8 @@ pub(crate) fn check(
             is_sealed.map(|(leaf, _)| leaf).try_for_each(|leaf| check_tag(text, leaf))?;
             clear().try_for_each(|leaf| check_escapes(text, leaf))?;
             check_keys(text, document)?;
+            document.tree.nodes.iter().try_for_each(|node| check_properties(text, node))?;
+            comments::check(text, document, sealed)?;
             tabs::check(text, document)?;
             clear().try_for_each(|leaf| check_block(text, leaf))
         }
@@ -120,6 +123,27 @@ fn check_keys(text: &str, document: &Document) -> Result<(), ParseError> {
         }
     }
     Ok(())
+}
+
+/// yaml.v3 ends an anchor's name at the first sign that is no letter, digit, `-` or `_`, and wants a blank there.
+fn check_properties(text: &str, node: &Node) -> Result<(), ParseError> {
+    let before = text.get(node.outer.start..node.inner.start).unwrap_or_default();
+    let properties = before.split('#').next().unwrap_or_default();
+    let is_name = |next: char| next.is_ascii_alphanumeric() || matches!(next, '-' | '_');
+    let Some(name) = properties.strip_prefix('&').or_else(|| properties.split_once(" &").map(|pair| pair.1))
+    else {
+        return Ok(());
+    };
+    let behind = name.trim_start_matches(is_name);
+    let is_end = behind.is_empty() && node.inner.is_empty();
+    match is_end || behind.starts_with([' ', '\t', '\n', '\r']) {
+        true => Ok(()),
+        false => {
+            let reason =
+                "other readers take letters, digits, - and _ in an anchor's name, and a space behind it";
+            Err(ParseError::at(text, node.outer.start, reason))
+        }
+    }
 }
 
 /// A merge key takes mappings. Ours is an entry like any other, so it is looked at here.

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::document::tree::{Comment, NodeId, NodeKind, Tree};
-use crate::format::yaml::comments::marks::{Kind, Lines, Mark, Marks, Owner, entries};
+use crate::format::yaml::comments::marks::{Kind, Level, Lines, Mark, Marks, Owner, entries};
 use crate::secret::SecretText;
 
 mod marks;
@@ -84,19 +84,24 @@ struct Group {
 impl Gap<'_> {
     fn attach(&self, places: &[Range<usize>]) -> Vec<Comment> {
         let mut owners = vec![None; places.len()];
-        if let Some(absent) = self.prior.filter(|prior| prior.kind == Kind::AbsentItem) {
-            owners.fill(Some((absent.container, absent.slot)));
-            return self.comments(places, owners);
+        let beside = places.iter().take_while(|place| self.is_beside(place)).count();
+        if let Some(prior) = self.prior {
+            for (owner, place) in owners.iter_mut().zip(places).take(beside) {
+                *owner = Some(self.beside(prior, place.start));
+            }
         }
-        let line = self.lines.line(places[0].start);
-        let beside = self.prior.filter(|prior| {
-            places[0].start < prior.end || self.lines.line(prior.end.max(prior.start + 1) - 1) == line
-        });
-        if let Some(prior) = beside {
-            owners[0] = Some(self.beside(prior, places[0].start));
-        }
-        OwnLines::new(self, &mut owners).all(places, usize::from(beside.is_some()));
+        OwnLines::new(self, &mut owners).all(places, beside);
         self.comments(places, owners)
+    }
+
+    /// Whether a comment stands between a node and its properties, or is the first one behind content or a comma.
+    fn is_beside(&self, place: &Range<usize>) -> bool {
+        let Some(prior) = self.prior.filter(|prior| prior.kind != Kind::AbsentItem) else { return false };
+        let line = &self.text[place.start - self.lines.column(place.start)..place.start];
+        let is_after_comma = || line.trim_ascii() == "," && prior.kind != Kind::FlowStart;
+        let is_on_line =
+            || self.lines.line(prior.end.max(prior.start + 1) - 1) == self.lines.line(place.start);
+        place.start < prior.end || is_on_line() || is_after_comma()
     }
 
     fn comments(&self, places: &[Range<usize>], owners: Vec<Option<Owner>>) -> Vec<Comment> {
@@ -113,9 +118,24 @@ impl Gap<'_> {
     fn beside(&self, prior: &Mark, comment: usize) -> Owner {
         let between = self.text.get(prior.end..comment).unwrap_or_default();
         match (prior.kind, self.next) {
-            (Kind::Key, Some(next)) if between.contains(['&', '!']) => (next.container, next.slot),
+            (Kind::Key, Some(next)) if between.contains(['&', '!']) => {
+                match self.is_absent(prior) || next.kind == Kind::AbsentItem {
+                    true => (prior.container, prior.slot + 1),
+                    false => (next.container, next.slot),
+                }
+            }
             (Kind::FlowEnd(flow), _) => (self.without_pair(flow), 0),
             _ => (prior.container, prior.slot),
+        }
+    }
+
+    /// Whether the key's value is absent.
+    fn is_absent(&self, key: &Mark) -> bool {
+        match &self.tree.nodes[key.container].kind {
+            NodeKind::Map { entries, .. } => {
+                entries.get(key.slot).is_some_and(|entry| self.tree.nodes[entry.value].inner.is_empty())
+            }
+            _ => false,
         }
     }
 
@@ -145,16 +165,44 @@ impl Gap<'_> {
         })
     }
 
-    /// The owner of a comment that stands further out than what came before: the mapping of that indent, the
-    /// mapping around a list of that indent, else whatever what follows is part of.
-    fn by_indent(&self, column: usize) -> Option<Owner> {
+    /// The owner of what a closing collection takes along. Stock readers end a collection before the first comment of
+    /// its column, `ends` in the numbers of groups, from the innermost on; mappings alone take comments.
+    fn at_ends(&self, ends: &[Option<usize>], group: usize) -> Option<Owner> {
+        let first = ends.iter().position(|end| end.is_some_and(|end| end >= group));
+        let maps = self.ended().skip(first.unwrap_or(ends.len())).find(|level| level.is_map);
+        let taker = maps.or_else(|| self.around_absent());
+        taker
+            .map(|level| (level.node, level.slot + 1))
+            .or_else(|| self.at_next())
+            .or_else(|| self.after_prior())
+    }
+
+    /// What takes a comment that comes before items that are absent: their mapping, unless the list around goes on.
+    fn around_absent(&self) -> Option<&Level> {
+        let next = self.next.filter(|next| next.kind == Kind::AbsentItem)?;
+        next.open.iter().rev().find(|level| level.is_map || level.node == next.container)
+    }
+
+    /// The block collections that end between the marks, innermost first.
+    fn ended(&self) -> impl Iterator<Item = &Level> {
         let open = self.prior.map_or(&[][..], |prior| &prior.open);
-        let ended = open.iter().rev().take_while(|level| level.column > self.next_column());
-        let owner = ended.into_iter().find(|level| level.column == column).map(|level| match level.is_map {
-            true => (level.node, level.slot + 1),
-            false => (level.outer.0, level.outer.1 + 1),
+        let column = self.next_column();
+        open.iter().rev().take_while(move |level| level.column > column)
+    }
+
+    /// The owner of a comment that goes with what follows: the list itself, where its item is a list of absent items.
+    fn before_next(&self) -> Option<Owner> {
+        let absent = self.next.filter(|next| next.kind == Kind::AbsentItem);
+        let around = absent.and_then(|next| next.open.last()).filter(|level| {
+            let NodeKind::List { items, .. } = &self.tree.nodes[level.node].kind else { return false };
+            let item = items.get(level.slot).map(|item| &self.tree.nodes[*item].kind);
+            matches!(item, Some(NodeKind::List { .. }))
         });
-        owner.or(self.next.map(|next| (next.container, next.slot))).or_else(|| self.after_prior())
+        around.map(|level| (level.node, level.slot)).or_else(|| self.at_next())
+    }
+
+    fn at_next(&self) -> Option<Owner> {
+        self.next.map(|next| (next.container, next.slot))
     }
 
     fn next_column(&self) -> usize {
@@ -176,11 +224,20 @@ struct OwnLines<'a> {
     prior_line: usize,
     /// Column of the innermost block collection.
     indent: usize,
-    /// Whether a foot still belongs to the prior content itself.
-    at_prior: bool,
-    /// Columns of the groups given away so far.
-    columns: Vec<usize>,
     blank_seen: bool,
+    /// The groups that are complete.
+    groups: Vec<(Group, Side)>,
+}
+
+/// What a group of comments goes with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// What follows.
+    Next,
+    /// What ends between.
+    Out,
+    /// What came before, or what ends between if others came before it.
+    Prior,
 }
 
 impl<'a> OwnLines<'a> {
@@ -191,28 +248,29 @@ impl<'a> OwnLines<'a> {
             group: None,
             prior_line: gap.prior.map_or(0, |prior| gap.lines.line(prior.end.max(prior.start + 1) - 1)),
             indent: gap.prior.and_then(|prior| prior.open.last()).map_or(0, |level| level.column),
-            at_prior: true,
-            columns: Vec::new(),
             blank_seen: false,
+            groups: Vec::new(),
         }
     }
 
-    /// Splits them into groups, and gives each to what came before or what follows.
+    /// Splits them into groups, and gives each to what came before, what ends or what follows.
     fn all(mut self, places: &[Range<usize>], first: usize) {
         let lines = self.gap.lines;
-        let mut latest = if first == 1 { lines.line(places[0].start) } else { self.prior_line };
+        let beside = first.checked_sub(1).map_or(0, |beside| lines.line(places[beside].start));
+        let mut latest = beside.max(self.prior_line);
         for (index, place) in places.iter().enumerate().skip(first) {
             let (line, column) = (lines.line(place.start), lines.column(place.start));
             if line > latest + 1 {
                 self.blank();
             }
             if let Some(group) = self.group.take_if(|group| column < self.indent && column != group.column) {
-                self.foot(&group, false);
+                self.groups.push((group, Side::Prior));
             }
             self.group.get_or_insert(Group { column, line, members: Vec::new() }).members.push(index);
             latest = line;
         }
         self.last(latest);
+        self.give();
     }
 
     /// The first blank line makes a foot of a comment right below the prior content, or further out than it.
@@ -223,13 +281,13 @@ impl<'a> OwnLines<'a> {
         {
             let out = group.column < self.indent;
             match out || (can_have_foot && group.line == self.prior_line + 1) {
-                true => self.foot(&group, out),
+                true => self.groups.push((group, if out { Side::Out } else { Side::Prior })),
                 false => self.group = Some(group),
             }
         }
     }
 
-    fn last(mut self, latest: usize) {
+    fn last(&mut self, latest: usize) {
         let next = self.gap.next;
         // The `sops` key will stand on a line of its own.
         let lines = self.gap.lines;
@@ -239,32 +297,39 @@ impl<'a> OwnLines<'a> {
         }
         let Some(group) = self.group.take() else { return };
         let column = self.gap.next_column();
-        match next {
-            Some(next)
-                if !matches!(next.kind, Kind::FlowEnd(_))
-                    && (column >= self.indent || column == group.column) =>
-            {
-                self.give(&group, Some((next.container, next.slot)));
+        let is_head = next.is_some_and(|next| {
+            !matches!(next.kind, Kind::FlowEnd(_)) && (column >= self.indent || column == group.column)
+        });
+        self.groups.push((group, if is_head { Side::Next } else { Side::Prior }));
+    }
+
+    fn give(self) {
+        let ends = self.ends();
+        let has_content = |prior: &Mark| !matches!(prior.kind, Kind::AbsentItem | Kind::Item | Kind::Key);
+        let at_once = vec![Some(usize::MAX); ends.len()];
+        for (number, (group, side)) in self.groups.iter().enumerate() {
+            let owner = match side {
+                Side::Next => self.gap.before_next(),
+                Side::Prior if number == 0 => match self.gap.prior.is_some_and(has_content) {
+                    true => self.gap.after_prior(),
+                    false => self.gap.at_ends(&at_once, 0),
+                },
+                Side::Out | Side::Prior => self.gap.at_ends(&ends, number),
+            };
+            for member in &group.members {
+                self.owners[*member] = owner;
             }
-            _ => self.foot(&group, false),
         }
     }
 
-    fn foot(&mut self, group: &Group, out: bool) {
-        let at_prior = std::mem::replace(&mut self.at_prior, false) && !out;
-        let owner = match (at_prior, self.columns.contains(&group.column)) {
-            (true, _) => self.gap.after_prior(),
-            // Only the first comment of an indent is found by it.
-            (false, true) => self.gap.next.map(|next| (next.container, next.slot)),
-            (false, false) => self.gap.by_indent(group.column),
+    /// Before which group each collection ends, the innermost first: the first one of its column, else where the
+    /// collection in it ends.
+    fn ends(&self) -> Vec<Option<usize>> {
+        let mut latest = None;
+        let end = |level: &Level| {
+            latest = self.groups.iter().position(|(group, _)| group.column == level.column).or(latest);
+            latest
         };
-        self.columns.push(group.column);
-        self.give(group, owner);
-    }
-
-    fn give(&mut self, group: &Group, owner: Option<Owner>) {
-        for member in &group.members {
-            self.owners[*member] = owner;
-        }
+        self.gap.ended().map(end).collect()
     }
 }

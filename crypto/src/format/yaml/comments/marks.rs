@@ -35,7 +35,7 @@ impl Lines {
 /// What a mark stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The dash of a list's last item when nothing stands behind it: to others, part of what follows.
+    /// The dash of an item at the end of a list with nothing but dashes behind it: to others, part of what follows.
     AbsentItem,
     /// The end of a document, where its `sops` key will stand.
     End,
@@ -141,19 +141,20 @@ impl Marks<'_> {
                 for (slot, entry) in entries.iter().enumerate() {
                     let start = key_start(self.text, entry.place.start);
                     self.at_entry(*flow, slot, start);
-                    self.mark(Kind::Key, start..entry.place.end, (id, slot));
+                    self.mark(Kind::Key, start..key_end(self.text, entry.place.end), (id, slot));
                     self.node(entry.value, (id, slot));
                 }
                 self.leave(id, *flow, outer);
             }
             NodeKind::List { items, flow } => {
                 self.enter(id, *flow, outer, false);
+                let is_there = |item: &NodeId| !is_absent(self.tree, *item);
+                let absent = items.iter().rposition(is_there).map_or(0, |last| last + 1);
                 for (slot, item) in items.iter().enumerate() {
                     if !flow {
                         let dash = dash_before(self.text, self.tree.nodes[*item].outer.start);
                         self.at_entry(*flow, slot, dash);
-                        let is_absent = slot + 1 == items.len() && self.tree.nodes[*item].inner.is_empty();
-                        let kind = if is_absent { Kind::AbsentItem } else { Kind::Item };
+                        let kind = if slot >= absent { Kind::AbsentItem } else { Kind::Item };
                         self.mark(kind, dash..dash + 1, (id, slot));
                     }
                     self.node(*item, (id, slot));
@@ -192,6 +193,14 @@ impl Marks<'_> {
     }
 }
 
+/// Whether a node is not there, or a list of nothing but such nodes.
+fn is_absent(tree: &Tree, node: NodeId) -> bool {
+    match &tree.nodes[node].kind {
+        NodeKind::List { items, flow: false } => items.iter().all(|item| is_absent(tree, *item)),
+        _ => tree.nodes[node].inner.is_empty(),
+    }
+}
+
 /// How many entries or items a collection has.
 pub(super) fn entries(tree: &Tree, node: NodeId) -> usize {
     match &tree.nodes[node].kind {
@@ -211,6 +220,19 @@ fn key_start(text: &str, offset: usize) -> usize {
             return start;
         }
         start = word;
+    }
+}
+
+/// Where the key ends that is written up to `offset`: behind its colon, which may stand on a later line.
+fn key_end(text: &str, offset: usize) -> usize {
+    let mut rest = &text[offset..];
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', '\n', '\r']);
+        match rest.as_bytes().first() {
+            Some(b'#') => rest = rest.find(['\n', '\r']).map_or("", |end| &rest[end..]),
+            Some(b':') => return text.len() - rest.len() + 1,
+            _ => return offset,
+        }
     }
 }
 
