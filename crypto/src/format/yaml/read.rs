@@ -112,8 +112,10 @@ impl Builder<'_> {
                 self.node(NodeKind::Alias { target }, 0, None, span)?;
             }
             Event::Anchor(..) => {
-                let node = &mut self.tree.nodes[self.latest];
-                node.outer.start = node.outer.start.min(place.start);
+                // One that nothing follows is told of before the empty value that it belongs to.
+                if let Some(node) = self.tree.nodes.get_mut(self.latest) {
+                    node.outer.start = node.outer.start.min(place.start);
+                }
             }
             Event::Scalar(text, style, anchor, tag) => {
                 self.scalar(&text, style, anchor, tag.as_deref(), span)?
