@@ -25,6 +25,8 @@ pub(crate) use key_service::Service;
 #[cfg(feature = "pgp")]
 pub(crate) use pgp::{gpg_program, public_rings};
 pub(crate) use services::recipient as service_recipient;
+#[cfg(feature = "vault")]
+pub(crate) use services::{vault_authorities, vault_token};
 
 /// What this user holds, as far as a file's recipients ask for it.
 #[derive(Default)]

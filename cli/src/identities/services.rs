@@ -181,10 +181,10 @@ fn vault() -> Result<&'static Vault, CommandError> {
         (_, list) => trust(address.as_deref(), list.as_deref())?,
     };
     let context = VaultContext {
-        token: environment::text("VAULT_TOKEN").map(SecretText::new).or_else(saved_token),
+        token: vault_token(),
         namespace: environment::text("VAULT_NAMESPACE"),
         trust,
-        authorities: authorities()?,
+        authorities: vault_authorities()?,
         danger_accept_any_certificate: is_set("VAULT_SKIP_VERIFY"),
         deadline: REMOTE_DEADLINE,
     };
@@ -206,21 +206,26 @@ fn trust(address: Option<&str>, list: Option<&str>) -> Result<VaultTrust, Comman
     })
 }
 
-/// What `vault login` leaves in the home folder.
+/// The user's token: that of the environment, or the one that `vault login` leaves in the home folder.
 #[cfg(feature = "vault")]
-fn saved_token() -> Option<SecretText> {
+pub(crate) fn vault_token() -> Option<SecretText> {
+    if let Some(token) = environment::text("VAULT_TOKEN") {
+        return Some(SecretText::new(token));
+    }
     let path = std::path::PathBuf::from(std::env::var_os("HOME")?).join(".vault-token");
     let token = read(&path).ok()?.expose_secret().trim().to_owned();
     (!token.is_empty()).then(|| SecretText::new(token))
 }
 
+/// Certificates of authorities beside those of the system, as PEM.
 #[cfg(feature = "vault")]
-fn authorities() -> Result<Option<Vec<u8>>, CommandError> {
+pub(crate) fn vault_authorities() -> Result<Option<Vec<u8>>, CommandError> {
     let Some(path) = environment::text("VAULT_CACERT") else {
         return Ok(environment::text("VAULT_CACERT_BYTES").map(String::into_bytes));
     };
     let content = read(std::path::Path::new(&path)).map_err(|error| {
         CommandError::general(format!("VAULT_CACERT: {path}: {}", crate::files::plain_words(&error)))
+            .hint("set VAULT_CACERT to a PEM file")
     })?;
     Ok(Some(content.expose_secret().as_bytes().to_vec()))
 }

@@ -87,11 +87,9 @@ mod client {
     use super::VaultKv;
     use crate::environment;
     use crate::error::{CommandError, Kind};
+    use crate::identities;
     use crate::output::Output;
     use crate::publish::http;
-
-    /// Where Vault's own clients keep the token of a person who logged in, below the home folder.
-    const TOKEN_FILE: &str = ".vault-token";
 
     impl VaultKv {
         /// Writes the JSON `object` as the secret `name`, unless that is what is there.
@@ -180,27 +178,18 @@ mod client {
 
     fn client(url: &str) -> Result<Client, CommandError> {
         let mut builder = http::client();
-        if let Some(path) = environment::text("VAULT_CACERT") {
-            let unusable = |_| {
-                CommandError::on(Kind::Read, &path, "is no readable file of certificates")
+        if let Some(pem) = identities::vault_authorities()? {
+            let certificates = Certificate::from_pem_bundle(&pem).map_err(|_| {
+                CommandError::on(Kind::Read, "VAULT_CACERT", "holds no certificates that can be read")
                     .hint("set VAULT_CACERT to a PEM file")
-            };
-            let pem = std::fs::read(&path).map_err(|_| unusable(()))?;
-            let certificates = Certificate::from_pem_bundle(&pem).map_err(|_| unusable(()))?;
+            })?;
             builder = builder.tls_certs_merge(certificates);
         }
         builder.build().map_err(|error| http::unreachable(url, &error))
     }
 
-    /// The user's token: that of the environment, or that of the last login.
     fn token(url: &str) -> Result<SecretText, CommandError> {
-        if let Some(token) = environment::text("VAULT_TOKEN") {
-            return Ok(SecretText::new(token));
-        }
-        let file = std::env::home_dir().map(|home| home.join(TOKEN_FILE));
-        let read = file.and_then(|file| std::fs::read_to_string(file).ok()).map(SecretText::new);
-        let token = read.map(|text| SecretText::from(text.expose_secret().trim()));
-        token.filter(|token| !token.is_empty()).ok_or_else(|| {
+        identities::vault_token().ok_or_else(|| {
             CommandError::on(Kind::General, url, "no Vault token was found")
                 .hint("log in with `vault login` or `bao login`, or set VAULT_TOKEN")
         })

@@ -1,8 +1,7 @@
 //! From what was typed for sops to a command line of ours.
 //!
-//! Formats are chosen by sops' rules here and
-//! handed on in words: by `--input-type` and `--output-type` if those are words that sops knows, else by the name,
-//! where every ending that it does not know means binary.
+//! Formats are chosen by sops' rules here and handed on in words: by `--input-type` and `--output-type` if those are
+//! words that sops knows, else by the name, where every ending that it does not know means binary.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
