@@ -20,8 +20,8 @@ pub(super) fn check(text: &str, document: &Document, sealed: &[Option<String>]) 
     let is_sealed = |comment: &&Comment| places.contains(&comment.place.start);
     for alias in &document.aliases {
         if sealed.get(alias.leaves.clone()).is_some_and(|sealed| sealed.iter().all(Option::is_none)) {
-            let repeated = tree.comments.iter().filter(|comment| is_repeated(tree, alias.node, comment));
-            if let Some(comment) = repeated.filter(is_sealed).next() {
+            let mut repeated = tree.comments.iter().filter(|comment| is_repeated(tree, alias.node, comment));
+            if let Some(comment) = repeated.find(is_sealed) {
                 let reason = "other readers see this comment again at an alias to what it stands with, and cannot \
                               open it there: remove it, or write out the alias";
                 return Err(ParseError::at(text, comment.place.start, reason));

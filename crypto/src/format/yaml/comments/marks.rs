@@ -72,8 +72,6 @@ pub(super) struct Level {
     /// The entry it has come to.
     pub(super) slot: usize,
     pub(super) is_map: bool,
-    /// The collection it stands in itself, and its entry there.
-    pub(super) outer: Owner,
 }
 
 pub(super) struct Marks<'a> {
@@ -128,7 +126,7 @@ impl Marks<'_> {
         let node = &self.tree.nodes[id];
         match &node.kind {
             NodeKind::Alias { .. } if self.written_out.contains(&id) => {
-                self.enter(id, true, outer, false);
+                self.enter(id, true, false);
                 self.leave(id, true, outer);
             }
             NodeKind::Alias { .. } | NodeKind::Scalar { .. } => {
@@ -137,7 +135,7 @@ impl Marks<'_> {
                 }
             }
             NodeKind::Map { entries, flow } => {
-                self.enter(id, *flow, outer, true);
+                self.enter(id, *flow, true);
                 for (slot, entry) in entries.iter().enumerate() {
                     let start = key_start(self.text, entry.place.start);
                     self.at_entry(*flow, slot, start);
@@ -147,7 +145,7 @@ impl Marks<'_> {
                 self.leave(id, *flow, outer);
             }
             NodeKind::List { items, flow } => {
-                self.enter(id, *flow, outer, false);
+                self.enter(id, *flow, false);
                 let is_there = |item: &NodeId| !is_absent(self.tree, *item);
                 let absent = items.iter().rposition(is_there).map_or(0, |last| last + 1);
                 for (slot, item) in items.iter().enumerate() {
@@ -174,12 +172,12 @@ impl Marks<'_> {
         }
     }
 
-    fn enter(&mut self, id: NodeId, flow: bool, outer: (NodeId, usize), is_map: bool) {
+    fn enter(&mut self, id: NodeId, flow: bool, is_map: bool) {
         let node = &self.tree.nodes[id];
         if flow {
             self.mark(Kind::FlowStart, node.outer.start..node.inner.start + 1, (id, 0));
         } else {
-            self.open.push(Level { column: 0, node: id, slot: 0, is_map, outer });
+            self.open.push(Level { column: 0, node: id, slot: 0, is_map });
         }
     }
 
