@@ -14,7 +14,7 @@ use crate::files::{self, Input};
 use crate::sealing::{self, Plan};
 use crate::targets::{ManyArgs, Target, Targets, is_stdin};
 use crate::wrapping::Ready;
-use crate::{batch, config, delivery, recipients};
+use crate::{batch, compat, config, delivery, recipients};
 
 /// Seal the values of documents; keys, comments and layout stay readable.
 ///
@@ -67,6 +67,15 @@ fn encrypt(
         target.map_or_else(|| sealing::format(&input.name, &typed), |target| target.format(&typed))?;
     let to = sealing::output_format(format, &args.format)?;
     let place = args.many.place(target, &args.target)?;
+    let is_configuration = input.name.file_name().is_some_and(|name| name == config::CONFIG_NAME);
+    if place.in_place && is_configuration && !compat::as_sops() {
+        return Err(CommandError::on(
+            Kind::Encrypt,
+            input.name.display(),
+            "holds the rules, which must stay readable",
+        )
+        .hint("name the files that hold secrets"));
+    }
     if to != format {
         let layout = config::layout(&input.name, args.format.indent, context)?;
         let converted = lacre_crypto::convert(&input.content, format, to, &layout)
