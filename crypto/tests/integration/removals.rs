@@ -44,12 +44,12 @@ fn paths(document: &Document) -> Vec<String> {
 /// the clear text is tested beside the code that does it.
 const PATHS_PER_DOCUMENT: usize = 3;
 
-/// How many other lines may change: the one that loses a part, and that of a comment that another collection gets. What
+/// How many other lines may change: the one that loses a part, and those of comments that another collection gets. What
 /// aliases repeat is written out in as many places as there are, and a JSON object without entries has no layout.
 fn changes_allowed(document: &Document, text: &str) -> usize {
     let has_alias = document.tree.nodes.iter().any(|node| matches!(node.kind, NodeKind::Alias { .. }));
     let is_bare = document.format == Format::Json && text.trim_start().starts_with("{\n\t\"sops\"");
-    if has_alias || is_bare { usize::MAX } else { 1 + usize::from(!document.tree.comments.is_empty()) }
+    if has_alias || is_bare { usize::MAX } else { 1 + document.tree.comments.len().min(2) }
 }
 
 /// Lines of `text` that are not in `before`, without those that change with every write.
