@@ -165,6 +165,14 @@ impl FormatArgs {
     }
 }
 
+/// How strictly a document is opened.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct MacArgs {
+    /// Open the document although the sops MAC does not match; this proves nothing about its content.
+    #[arg(long)]
+    pub(crate) ignore_mac: bool,
+}
+
 /// Where the result goes.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TargetArgs {

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lacre_crypto::recipient::{Identity, RecipientId, WrappedKey};
 use lacre_crypto::{Format, OpenFile, OpenOptions, SealedFile, Verdict};
 
+use crate::args::MacArgs;
 use crate::commands::Context;
 use crate::error::{CommandError, Kind};
 use crate::files::Input;
@@ -28,6 +29,12 @@ pub(crate) struct Leniency {
     pub(crate) accept_removed_seal: bool,
     /// Open a file without a seal although its rule requires one.
     pub(crate) accept_missing_seal: bool,
+}
+
+impl From<MacArgs> for Leniency {
+    fn from(typed: MacArgs) -> Self {
+        Self { ignore_mac: typed.ignore_mac, ..Self::default() }
+    }
 }
 
 /// Opens the sealed document in `input`.

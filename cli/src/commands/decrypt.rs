@@ -7,7 +7,7 @@ use lacre_crypto::TreePath;
 use serde_json::json;
 
 use super::Context;
-use crate::args::{FormatArgs, JsonArgs, TargetArgs};
+use crate::args::{FormatArgs, JsonArgs, MacArgs, TargetArgs};
 use crate::error::{CommandError, Kind};
 use crate::opening::{Leniency, Opener};
 use crate::targets::{ManyArgs, Target, Targets, is_stdin};
@@ -32,9 +32,8 @@ pub(crate) struct DecryptArgs {
     /// Print this value alone.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["in_place", "output_dir"])]
     extract: Option<String>,
-    /// Open the document although the sops MAC does not match; this proves nothing about its content.
-    #[arg(long)]
-    ignore_mac: bool,
+    #[command(flatten)]
+    mac: MacArgs,
     #[command(flatten)]
     pub(super) script: JsonArgs,
     #[command(flatten, next_help_heading = "Format")]
@@ -64,7 +63,7 @@ fn decrypt(
         target.map_or_else(|| sealing::format(&input.name, &typed), |target| target.format(&typed))?;
     let to = sealing::output_format(format, &args.format)?;
     let path = args.extract.as_deref().map(parse_path).transpose()?;
-    let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
+    let leniency = Leniency::from(args.mac);
     let open = opener.open(&input, format, leniency)?;
     let place = args.many.place(target, &args.target)?;
     if path.is_none() && to == format {

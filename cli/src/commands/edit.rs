@@ -6,7 +6,7 @@ use clap::Args;
 use lacre_crypto::{Format, SecretText, Timestamp, WriteOptions};
 
 use super::Context;
-use crate::args::{FormatArgs, RecipientArgs, SelectorArgs};
+use crate::args::{FormatArgs, MacArgs, RecipientArgs, SelectorArgs};
 use crate::editor::Buffer;
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Privacy};
@@ -34,9 +34,8 @@ pub(crate) struct EditArgs {
     /// Hold the plaintext in this folder instead, which may be on a disk.
     #[arg(long, value_name = "DIR")]
     buffer_directory: Option<PathBuf>,
-    /// Open the document although the sops MAC does not match; this proves nothing about its content.
-    #[arg(long)]
-    ignore_mac: bool,
+    #[command(flatten)]
+    mac: MacArgs,
     #[command(flatten, next_help_heading = "Recipients of a new document")]
     recipients: RecipientArgs,
     #[command(flatten, next_help_heading = "Selection in a new document")]
@@ -55,7 +54,7 @@ pub(crate) fn run(args: &EditArgs, context: &Context) -> Result<(), CommandError
 fn change(args: &EditArgs, context: &Context) -> Result<(), CommandError> {
     let input = files::read(Some(&args.file), args.format.filename_override.as_deref())?;
     let format = sealing::format(&input.name, &args.format)?;
-    let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
+    let leniency = Leniency::from(args.mac);
     let open = opening::open_to_write(&input, format, leniency, context)?;
     strangers::warn(&input.name, &open, context);
     let before = sealing::write_options(&input.name, context);

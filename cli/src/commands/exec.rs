@@ -7,7 +7,7 @@ use clap::Args;
 use lacre_crypto::OpenFile;
 
 use super::Context;
-use crate::args::FormatArgs;
+use crate::args::{FormatArgs, MacArgs};
 use crate::child::Words;
 use crate::error::{CommandError, Kind};
 use crate::opening::{self, Leniency};
@@ -29,9 +29,8 @@ pub(super) struct CommandArgs {
     /// Run the command as this user; only root can.
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// Open the document although the sops MAC does not match; this proves nothing about its content.
-    #[arg(long)]
-    ignore_mac: bool,
+    #[command(flatten)]
+    mac: MacArgs,
 }
 
 impl CommandArgs {
@@ -55,7 +54,7 @@ impl CommandArgs {
     ) -> Result<OpenFile, CommandError> {
         let input = files::read(Some(file), None)?;
         let format = sealing::format(&input.name, &format.to_read())?;
-        let leniency = Leniency { ignore_mac: self.ignore_mac, ..Leniency::default() };
+        let leniency = Leniency::from(self.mac);
         opening::open(&input, format, leniency, context)
     }
 

@@ -8,7 +8,7 @@ use lacre_crypto::{EncryptOptions, Groups, OpenFile, WriteOptions};
 use serde_json::json;
 
 use super::Context;
-use crate::args::{AwsArgs, FormatArgs, JsonArgs, KeyArgs, TargetArgs};
+use crate::args::{AwsArgs, FormatArgs, JsonArgs, KeyArgs, MacArgs, TargetArgs};
 use crate::error::{CommandError, Kind};
 use crate::opening::{self, Leniency, Opener, strangers};
 use crate::output::Output;
@@ -36,9 +36,8 @@ pub(crate) struct RotateArgs {
     /// Take over recipients of a file without a seal that its creation rule does not name.
     #[arg(long)]
     accept_recipients: bool,
-    /// Open the document although the sops MAC does not match; this proves nothing about its content.
-    #[arg(long)]
-    ignore_mac: bool,
+    #[command(flatten)]
+    mac: MacArgs,
     #[command(flatten)]
     pub(super) script: JsonArgs,
     #[command(flatten, next_help_heading = "Format")]
@@ -157,7 +156,7 @@ fn rotate(
 ) -> Result<(), CommandError> {
     let input = files::read(Some(&target.path), args.format.filename_override.as_deref())?;
     let format = target.format(&args.format.to_read())?;
-    let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
+    let leniency = Leniency::from(args.mac);
     let open = opener.open_to_write(&input, format, leniency)?;
     strangers::refuse(&input.name, &open, args.accept_recipients, context)?;
     let name = input.name.display().to_string();

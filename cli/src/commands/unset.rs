@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::{Context, decrypt};
-use crate::args::{FormatArgs, JsonArgs};
+use crate::args::{FormatArgs, JsonArgs, MacArgs};
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Privacy};
 use crate::opening::{self, Leniency, strangers};
@@ -30,9 +30,8 @@ pub(crate) struct UnsetArgs {
     /// Succeed without a change when there is nothing at that path.
     #[arg(long)]
     idempotent: bool,
-    /// Open the document although the sops MAC does not match; this proves nothing about its content.
-    #[arg(long)]
-    ignore_mac: bool,
+    #[command(flatten)]
+    mac: MacArgs,
     #[command(flatten)]
     pub(super) script: JsonArgs,
     #[command(flatten, next_help_heading = "Format")]
@@ -43,7 +42,7 @@ pub(crate) fn run(args: &UnsetArgs, context: &Context) -> Result<(), CommandErro
     let path = decrypt::parse_path(&args.path)?;
     let input = files::read(Some(&args.file), args.format.filename_override.as_deref())?;
     let format = sealing::format(&input.name, &args.format)?;
-    let leniency = Leniency { ignore_mac: args.ignore_mac, ..Leniency::default() };
+    let leniency = Leniency::from(args.mac);
     let open = opening::open_to_write(&input, format, leniency, context)?;
     strangers::warn(&input.name, &open, context);
     let name = input.name.display().to_string();
