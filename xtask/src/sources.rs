@@ -58,11 +58,6 @@ pub fn code_map(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// Whether a file holds nothing but the tests of the module that it stands below.
-pub fn is_tests(path: &str) -> bool {
-    path.ends_with("/tests.rs")
-}
-
 /// The part of a source file before its tests.
 pub fn without_tests(text: &str) -> &str {
     text.find("\n#[cfg(test)]\nmod ").map_or(text, |end| &text[..=end])
