@@ -117,6 +117,26 @@ pub(crate) fn is_key_length(length: usize) -> bool {
     length == DATA_KEY_BYTES || length == SHARE_BYTES
 }
 
+/// Refuses to wrap anything else than a data key or a share.
+pub(crate) fn check_to_wrap(key: &SecretBytes) -> Result<(), String> {
+    match is_key_length(key.len()) {
+        true => Ok(()),
+        false => Err("what is to be wrapped is not as long as a data key".to_owned()),
+    }
+}
+
+/// What a service unwrapped, if it is a data key or a share.
+#[cfg(any(feature = "aws", feature = "azure", feature = "gcp", feature = "vault"))]
+pub(crate) fn unwrapped(opened: SecretBytes) -> Result<SecretBytes, UnwrapError> {
+    match is_key_length(opened.len()) {
+        true => Ok(opened),
+        false => {
+            let reason = "what was wrapped is not as long as a data key";
+            Err(UnwrapError::new(UnwrapFailure::Broken, reason))
+        }
+    }
+}
+
 /// Reads what a kind unwrapped to its end: 32 or 33 bytes, and one byte more is asked for so that a longer payload
 /// shows, however long. The reader must hand out authentic bytes only, and fail at an end that is not.
 pub(crate) fn read_key(payload: &mut dyn Read) -> Result<SecretBytes, UnwrapError> {

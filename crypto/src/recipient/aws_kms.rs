@@ -24,7 +24,7 @@ use self::service::{Access, Service};
 use super::remote::broken;
 use super::{
     AwsKmsKey, Effort, Identity, KeyError, Recipient, RecipientId, UnwrapError, WRAPPED_KEY_BYTES_MAX,
-    WrapError, WrappedKey, is_key_length,
+    WrapError, WrappedKey, check_to_wrap, unwrapped,
 };
 use crate::secret::{SecretBytes, SecretText};
 
@@ -137,9 +137,7 @@ impl Recipient for AwsKmsRecipient {
 
     fn wrap(&self, key: &SecretBytes) -> Result<String, WrapError> {
         let error = |reason: String| WrapError { recipient: self.id(), reason };
-        if !is_key_length(key.len()) {
-            return Err(error("what is to be wrapped is not as long as a data key".to_owned()));
-        }
+        check_to_wrap(key).map_err(error)?;
         self.seal(key).map(|blob| STANDARD.encode(blob)).map_err(|failure| error(failure.reason))
     }
 }
@@ -167,10 +165,7 @@ impl AwsKmsIdentity {
             let answer = call.send().await.map_err(|error| classify(&error))?;
             answer.plaintext.map(|blob| SecretBytes::new(blob.into_inner())).ok_or_else(failure::empty)
         })?;
-        if !is_key_length(opened.len()) {
-            return Err(broken("what was wrapped is not as long as a data key"));
-        }
-        Ok(opened)
+        unwrapped(opened)
     }
 }
 

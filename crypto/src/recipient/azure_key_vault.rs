@@ -27,7 +27,7 @@ use self::failure::classify;
 use super::remote::{Door, broken, denied, unreachable};
 use super::{
     AzureKeyVaultKey, Effort, Identity, KeyError, Recipient, RecipientId, UnwrapError, WRAPPED_KEY_BYTES_MAX,
-    WrapError, WrappedKey, is_key_length,
+    WrapError, WrappedKey, check_to_wrap, unwrapped,
 };
 use crate::secret::{SecretBytes, SecretText};
 
@@ -174,9 +174,7 @@ impl Recipient for AzureKeyVaultRecipient {
 
     fn wrap(&self, key: &SecretBytes) -> Result<String, WrapError> {
         let error = |reason: String| WrapError { recipient: self.id(), reason };
-        if !is_key_length(key.len()) {
-            return Err(error("what is to be wrapped is not as long as a data key".to_owned()));
-        }
+        check_to_wrap(key).map_err(error)?;
         let (sealed, used) = self.seal(key).map_err(|failure| error(failure.reason))?;
         let used = AzureKeyVaultKey::parse(&used).ok().filter(|used| !used.version.is_empty());
         let used = used.ok_or_else(|| error("the vault does not say which version it used".to_owned()))?;
@@ -211,10 +209,7 @@ impl AzureKeyVaultIdentity {
             let answer = answer.and_then(|answer| answer.into_model()).map_err(|error| classify(&error))?;
             answer.result.map(SecretBytes::new).ok_or_else(failure::empty)
         })?;
-        if !is_key_length(opened.len()) {
-            return Err(broken("what was wrapped is not as long as a data key"));
-        }
-        Ok(opened)
+        unwrapped(opened)
     }
 }
 

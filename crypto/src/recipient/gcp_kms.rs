@@ -24,7 +24,7 @@ use self::failure::classify;
 use super::remote::{Door, broken, denied, unreachable};
 use super::{
     Effort, GcpKmsKey, Identity, KeyError, Recipient, RecipientId, UnwrapError, WRAPPED_KEY_BYTES_MAX,
-    WrapError, WrappedKey, is_key_length,
+    WrapError, WrappedKey, check_to_wrap, unwrapped,
 };
 use crate::secret::{SecretBytes, SecretText};
 
@@ -143,9 +143,7 @@ impl Recipient for GcpKmsRecipient {
 
     fn wrap(&self, key: &SecretBytes) -> Result<String, WrapError> {
         let error = |reason: String| WrapError { recipient: self.id(), reason };
-        if !is_key_length(key.len()) {
-            return Err(error("what is to be wrapped is not as long as a data key".to_owned()));
-        }
+        check_to_wrap(key).map_err(error)?;
         let (name, plaintext) = (self.key.resource_id.clone(), key.expose_secret().to_vec());
         let sealed = self.service.call(move |client| async move {
             let call = client.encrypt().set_name(name).set_plaintext(plaintext);
@@ -173,10 +171,7 @@ impl GcpKmsIdentity {
             let answer = call.send().await.map_err(|error| classify(&error))?;
             Ok(SecretBytes::new(answer.plaintext.to_vec()))
         })?;
-        if !is_key_length(opened.len()) {
-            return Err(broken("what was wrapped is not as long as a data key"));
-        }
-        Ok(opened)
+        unwrapped(opened)
     }
 }
 

@@ -32,7 +32,7 @@ use openpgp::types::{Features, RevocationStatus, SymmetricAlgorithm};
 use openpgp::{KeyHandle, KeyID};
 
 use self::fingerprint::Fingerprint;
-use super::{KeyError, Recipient, RecipientId, WrapError, is_key_length};
+use super::{KeyError, Recipient, RecipientId, WrapError, check_to_wrap};
 use crate::secret::SecretBytes;
 
 mod certificates;
@@ -152,9 +152,7 @@ impl Recipient for PgpRecipient {
 
     fn wrap(&self, key: &SecretBytes) -> Result<String, WrapError> {
         let error = |reason: String| WrapError { recipient: self.id(), reason };
-        if !is_key_length(key.len()) {
-            return Err(error("what is to be wrapped is not as long as a data key".to_owned()));
-        }
+        check_to_wrap(key).map_err(error)?;
         let armored = self.seal(key).map_err(|cause| error(format!("{cause:#}")))?;
         let text = String::from_utf8(armored).map_err(|_| error("the armor is no text".to_owned()))?;
         Ok(text.trim_end().to_owned())

@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 use super::remote::{ANSWER_BYTES_MAX, Door, broken, by_status, deepest, denied, quote, unreachable};
 use super::{
     Effort, Identity, KeyError, Recipient, RecipientId, UnwrapError, UnwrapFailure, VaultKey,
-    WRAPPED_KEY_BYTES_MAX, WrapError, WrappedKey, is_key_length,
+    WRAPPED_KEY_BYTES_MAX, WrapError, WrappedKey, check_to_wrap, unwrapped,
 };
 use crate::secret::{SecretBytes, SecretText};
 
@@ -215,9 +215,7 @@ impl Recipient for VaultRecipient {
 
     fn wrap(&self, key: &SecretBytes) -> Result<String, WrapError> {
         let error = |reason: String| WrapError { recipient: self.id(), reason };
-        if !is_key_length(key.len()) {
-            return Err(error("what is to be wrapped is not as long as a data key".to_owned()));
-        }
+        check_to_wrap(key).map_err(error)?;
         let body = serde_json::json!({ "plaintext": STANDARD.encode(key.expose_secret()) });
         let enc = self.service.call(&self.key, "encrypt", &body).map_err(|failure| error(failure.reason))?;
         match is_enc(&enc) {
@@ -244,10 +242,7 @@ impl VaultIdentity {
         let text = self.service.call(key, "decrypt", &serde_json::json!({ "ciphertext": enc }))?;
         let opened = STANDARD.decode(text.as_bytes()).map(SecretBytes::new);
         let opened = opened.map_err(|_| broken("what was wrapped is not base64"))?;
-        if !is_key_length(opened.len()) {
-            return Err(broken("what was wrapped is not as long as a data key"));
-        }
-        Ok(opened)
+        unwrapped(opened)
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use ::age::armor::{ArmoredReader, ArmoredWriter, Format};
 use ::age::{DecryptError, Decryptor, EncryptError, Encryptor};
 
-use crate::recipient::{UnwrapError, UnwrapFailure, WRAPPED_KEY_BYTES_MAX, is_key_length, read_key};
+use crate::recipient::{UnwrapError, UnwrapFailure, WRAPPED_KEY_BYTES_MAX, check_to_wrap, read_key};
 use crate::secret::SecretBytes;
 
 /// Most stanzas in the header of one wrapped key. We write one (and a decoy); each costs its reader a scalar
@@ -27,9 +27,7 @@ pub(super) enum Passphrase {
 
 /// Wraps `key`, a data key or a share, for `recipient`.
 pub(super) fn seal(recipient: &dyn ::age::Recipient, key: &SecretBytes) -> Result<String, String> {
-    if !is_key_length(key.len()) {
-        return Err("what is to be wrapped is not as long as a data key".to_owned());
-    }
+    check_to_wrap(key)?;
     let encryptor =
         Encryptor::with_recipients(std::iter::once(recipient)).map_err(|error| explain(&error))?;
     let write = || -> std::io::Result<Vec<u8>> {

@@ -20,7 +20,7 @@ use super::message::{
 use crate::recipient::remote::{Door, broken, deepest, quote, unreachable};
 use crate::recipient::{
     Effort, Identity, Recipient, RecipientId, UnwrapError, UnwrapFailure, WRAPPED_KEY_BYTES_MAX, WrapError,
-    WrappedKey, is_key_length,
+    WrappedKey, check_to_wrap, is_key_length,
 };
 use crate::secret::SecretBytes;
 
@@ -166,9 +166,7 @@ impl Recipient for ServedRecipient {
 
     fn wrap(&self, key: &SecretBytes) -> Result<String, WrapError> {
         let error = |reason: String| WrapError { recipient: self.id(), reason };
-        if !is_key_length(key.len()) {
-            return Err(error("what is to be wrapped is not as long as a data key".to_owned()));
-        }
+        check_to_wrap(key).map_err(error)?;
         self.service.wrap(&self.id, key).map_err(|failure| error(failure.reason))
     }
 }

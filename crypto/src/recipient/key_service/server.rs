@@ -26,7 +26,7 @@ use super::message::{
     MESSAGE_BYTES_MAX,
 };
 use crate::recipient::{
-    RecipientId, UnwrapError, UnwrapFailure, WRAPPED_KEY_BYTES_MAX, WrappedKey, is_key_length,
+    RecipientId, UnwrapError, UnwrapFailure, WRAPPED_KEY_BYTES_MAX, WrappedKey, check_to_wrap,
 };
 use crate::secret::SecretBytes;
 
@@ -239,9 +239,7 @@ impl UnaryService<EncryptRequest> for Wrapping {
             let mut request = request.into_inner();
             let recipient = recipient(request.key.take())?;
             let key = SecretBytes::new(std::mem::take(&mut request.plaintext));
-            if !is_key_length(key.len()) {
-                return Err(Status::invalid_argument("what is to be wrapped is not as long as a data key"));
-            }
+            check_to_wrap(&key).map_err(Status::invalid_argument)?;
             let enc = answering.answer(move |keeper| keeper.wrap(&recipient, &key)).await?;
             Ok(Response::new(EncryptResponse { ciphertext: enc.into_bytes() }))
         })

@@ -15,7 +15,7 @@ use openpgp::types::{HashAlgorithm, PublicKeyAlgorithm};
 
 use super::fingerprint::Fingerprint;
 use super::{GpgProgram, POLICY, certificates, encryption_key, has_key};
-use crate::recipient::{KeyError, Recipient, RecipientId, WrapError, is_key_length};
+use crate::recipient::{KeyError, Recipient, RecipientId, WrapError, check_to_wrap};
 use crate::secret::SecretBytes;
 
 /// Keys below this size are weak where size is what counts.
@@ -101,9 +101,7 @@ impl Recipient for WeakPgpRecipient {
 
     fn wrap(&self, key: &SecretBytes) -> Result<String, WrapError> {
         let error = |reason: String| WrapError { recipient: self.id(), reason };
-        if !is_key_length(key.len()) {
-            return Err(error("what is to be wrapped is not as long as a data key".to_owned()));
-        }
+        check_to_wrap(key).map_err(error)?;
         self.gpg.seal(&self.fingerprint, key).map_err(error)
     }
 }
