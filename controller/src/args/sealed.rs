@@ -235,8 +235,8 @@ fn key_prefix(text: &str) -> Result<String, String> {
 }
 
 fn key_size(text: &str) -> Result<usize, String> {
-    let bits = text.parse().ok().filter(|bits| (2048..=8192).contains(bits));
-    bits.ok_or_else(|| "expected 2048 to 8192 bits".to_owned())
+    let bits = text.parse().ok().filter(|bits| [2048, 3072, 4096, 8192].contains(bits));
+    bits.ok_or_else(|| "expected 2048, 3072, 4096 or 8192 bits".to_owned())
 }
 
 /// Zero, or long enough that keys cannot pile up.
