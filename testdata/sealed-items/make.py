@@ -57,13 +57,12 @@ case("second-key-of-other-size", "opens 62", item(b"b", key="rsa-2048"), keys="r
 good = base64.b64encode(item(b"folded")).decode()
 case("folded-lines", "opens 666f6c646564", "\n".join(good[i:i + 76] for i in range(0, len(good), 76)) + "\n")
 case("folded-crlf", "opens 666f6c646564", "\r\n".join(good[i:i + 64] for i in range(0, len(good), 64)) + "\r\n")
-tail = base64.b64encode(item(b"xy")).decode()
-while not tail.endswith("=") or tail.endswith("=="):
-    tail = base64.b64encode(item(b"x" * (len(tail) % 3 + 1))).decode()
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-plain = {len(base64.b64encode(item(b"x" * n))): "78" * n for n in (1, 2, 3)}
-odd = tail[:-2] + ALPHABET[ALPHABET.index(tail[-2]) | 1] + "="
-case("trailing-bits", "opens " + plain[len(odd)], odd)
+# 2 + 256 + 2 + 16 bytes are a multiple of three: no bit is unused. One more leaves four, two more two.
+for size, padded in ((2, ""), (4, "="), (3, "==")):
+    text = base64.b64encode(item(b"x" * size)).decode().rstrip("=")
+    last = ALPHABET[ALPHABET.index(text[-1]) | (1 if padded else 0)]
+    case(f"trailing-bits-{len(padded)}", "opens " + "78" * size, text[:-1] + last + padded)
 
 for name, label in [("scope-namespace", "shop"), ("scope-cluster", ""), ("name", "shop/db2"), ("namespace", "shop2/db"),
                     ("case", "Shop/db"), ("slash", "shop/db/"), ("space", "shop/db "), ("zero", "shop/db\x00")]:

@@ -47,13 +47,15 @@ struct Span {
 }
 
 impl SealedManifest {
-    /// Reads a text as [`Format::Yaml`] or [`Format::Json`]. In JSON, several values may follow each other.
+    /// Reads a text as [`Format::Yaml`] or [`Format::Json`]. In JSON, several values may follow each other. A text
+    /// without the word of the kind is not looked at: folders hold much that is YAML and no manifest.
     ///
     /// # Errors
     /// The place of what cannot be read, and of a SealedSecret some of whose items could not be replaced.
     pub fn read(text: &str, format: Format) -> Result<Self, ParseError> {
         let mut objects = Vec::new();
-        for part in stream::parts(text, format) {
+        let parts = if text.contains(KIND) { stream::parts(text, format) } else { Vec::new() };
+        for part in parts {
             let read = Reader::new(text, part, format).and_then(|reader| reader.objects(&mut objects));
             read?;
         }
