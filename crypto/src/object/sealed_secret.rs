@@ -166,10 +166,12 @@ fn text(parent: &Map<String, Value>, name: &str) -> Result<String, ObjectError> 
 fn texts(parent: &Map<String, Value>, name: &str) -> Result<BTreeMap<String, String>, ObjectError> {
     let mut texts = BTreeMap::new();
     for (key, value) in object(parent, name)?.into_iter().flatten() {
-        let value = value
-            .as_str()
-            .ok_or_else(|| ObjectError::new(format!("{key} in its {name} is no text: quote it")))?;
-        texts.insert(key.clone(), value.to_owned());
+        let text = match value {
+            Value::Null => "",
+            Value::String(text) => text,
+            _ => return Err(ObjectError::new(format!("{key} in its {name} is no text: quote it"))),
+        };
+        texts.insert(key.clone(), text.to_owned());
     }
     Ok(texts)
 }

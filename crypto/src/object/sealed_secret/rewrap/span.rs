@@ -34,7 +34,8 @@ fn pieces<'a>(old: &'a str, style: &Style) -> Option<Vec<Piece<'a>>> {
     let mut gap = 0..0;
     let mut at = 0;
     while at < old.len() {
-        let (length, is_digit) = piece(&old[at..], escapes)?;
+        let is_quote = matches!(old.as_bytes()[at], b'"' | b'\'') && (at == 0 || at + 1 == old.len());
+        let (length, is_digit) = if is_quote { (1, false) } else { piece(&old[at..], escapes)? };
         match is_digit {
             true => {
                 if !gap.is_empty() {
@@ -58,7 +59,7 @@ fn piece(text: &str, escapes: bool) -> Option<(usize, bool)> {
     let first = *text.as_bytes().first()?;
     match first {
         b'\\' if escapes => escape(text),
-        b' ' | b'\t' | b'\r' | b'\n' | b'"' | b'\'' => Some((1, false)),
+        b' ' | b'\t' | b'\r' | b'\n' => Some((1, false)),
         _ => is_digit(char::from(first)).then_some((1, true)),
     }
 }
