@@ -150,7 +150,7 @@ async fn stand_by(leader: &mut Leader, health: &Health) {
 }
 
 fn context(args: &Args, client: Client, namespace: String) -> Context {
-    let metrics = Arc::new(Metrics::new());
+    let metrics = Arc::new(Metrics::default());
     let keyring = Arc::new(Keyring::new(client.clone(), key_options(args)));
     let reporter = EventReporter { controller: NAME.to_owned(), instance: Some(unique_name()) };
     Context {
