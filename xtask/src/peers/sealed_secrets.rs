@@ -4,12 +4,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use super::cluster::Cluster;
 use super::pod::Container;
 use crate::install::{Component, Source};
-use crate::process::Tool;
+use crate::process::{Finished, Tool};
 use crate::{root, versions};
 
 /// The command line.
@@ -32,6 +34,18 @@ pub const CONTROLLER: Component = Component {
         package: "github.com/bitnami/sealed-secrets/cmd/controller",
     },
     program: "controller",
+};
+
+/// Their own tests of both programs, against a cluster.
+pub const SUITE: Component = Component {
+    name: "sealed-secrets-suite",
+    version: versions::SEALED_SECRETS,
+    source: Source::GoTests {
+        folder: "sealed-secrets",
+        package: "github.com/bitnami/sealed-secrets/integration",
+        tag: "integration",
+    },
+    program: "suite",
 };
 
 /// `kubeseal`.
@@ -73,4 +87,23 @@ pub fn sources() -> Result<PathBuf> {
 pub fn definition() -> Result<String> {
     let path = sources()?.join("helm/sealed-secrets/crds/bitnami.com_sealedsecrets.yaml");
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Runs their own tests of a controller that is at work in `namespace` and of its `kubeseal`.
+///
+/// `controller` is run for its version alone.
+///
+/// # Errors
+/// They are not installed, or take longer than ten minutes. What failed is in the answer.
+pub fn suite(cluster: &Cluster, namespace: &str, kubeseal: &Path, controller: &Path) -> Result<Finished> {
+    Tool::new(SUITE.path()?)
+        .args(["-ginkgo.no-color", "-namespace", namespace])
+        .arg("-kubeconfig")
+        .arg(cluster.admin_kubeconfig())
+        .arg("-kubeseal-bin")
+        .arg(kubeseal)
+        .arg("-controller-bin")
+        .arg(controller)
+        .deadline(Duration::from_secs(600))
+        .run()
 }
