@@ -9,10 +9,16 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use super::cluster::Cluster;
+use super::helm::Helm;
 use super::pod::Container;
 use crate::install::{Component, Source};
 use crate::process::{Finished, Tool};
 use crate::{root, versions};
+
+/// The service that `kubeseal` asks for unless told otherwise.
+pub const SERVICE: &str = "sealed-secrets-controller";
+/// The kinds of objects that give the controller its rights.
+const RIGHTS: [&str; 5] = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"];
 
 /// The command line.
 pub const KUBESEAL: Component = Component {
@@ -87,6 +93,21 @@ pub fn sources() -> Result<PathBuf> {
 pub fn definition() -> Result<String> {
     let path = sources()?.join("helm/sealed-secrets/crds/bitnami.com_sealedsecrets.yaml");
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// What their chart installs in `namespace` besides the program: definition, service account and its rights.
+///
+/// The account has the name of the service that `kubeseal` asks for.
+///
+/// # Errors
+/// As [`sources`]; or helm refuses.
+pub fn installation(namespace: &str) -> Result<String> {
+    let helm = Helm::new()?.tool()?.args(["template", "release", "--namespace", namespace, "--set"]);
+    let helm = helm.arg(format!("fullnameOverride={SERVICE}")).arg(sources()?.join("helm/sealed-secrets"));
+    let rendered = String::from_utf8(helm.run()?.success()?)?;
+    let kept = |document: &&str| RIGHTS.iter().any(|kind| document.contains(&format!("\nkind: {kind}\n")));
+    let rights: Vec<&str> = rendered.split("\n---").filter(kept).collect();
+    Ok(format!("{}\n---\n{}", definition()?, rights.join("\n---")))
 }
 
 /// Runs their own tests of a controller that is at work in `namespace` and of its `kubeseal`.
