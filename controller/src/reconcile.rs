@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use kube::runtime::controller::Action;
 
-use crate::api::{AppliedSecret, EncryptedSecret};
+use crate::api::{AppliedSecret, EncryptedSecret, EncryptedSecretStatus};
 use crate::apply;
 use crate::error::{Failure, Reason, Retry};
 use crate::keyring::Keyring;
@@ -38,7 +38,7 @@ pub struct Context {
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// What is remembered about objects.
-    pub memory: Memory,
+    pub memory: Memory<EncryptedSecretStatus>,
     /// When failed objects are tried again.
     pub backoff: Backoff,
     /// When objects are looked at again although nothing is known to have changed.
@@ -71,9 +71,9 @@ pub async fn reconcile(object: Arc<EncryptedSecret>, context: Arc<Context>) -> R
         Outcome::Synced { .. } | Outcome::Suspended => reported,
     };
     let ended = if result.is_ok() { Ended::Success } else { Ended::Error };
-    context.metrics.end(&place(&object), ended, began.elapsed());
+    context.metrics.end(&place(&object.metadata), ended, began.elapsed());
     result.map(|()| {
-        context.memory.succeed(&object);
+        context.memory.succeed(&object.metadata);
         next_look(&context)
     })
 }
@@ -89,7 +89,7 @@ pub fn error_policy(object: Arc<EncryptedSecret>, failure: &Failure, context: Ar
         // The end of a Secret that was in the way is not told to a watch that was interrupted meanwhile.
         Retry::Never if failure.reason.lies_in_the_live_secret() => next_look(&context),
         Retry::Never | Retry::WhenItComes => Action::await_change(),
-        Retry::Later => Action::requeue(context.backoff.delay(context.memory.fail(&object), jitter())),
+        Retry::Later => Action::requeue(context.backoff.delay(context.memory.fail(&object.metadata), jitter())),
     }
 }
 
@@ -103,7 +103,7 @@ fn took_too_long() -> Failure {
 
 async fn settle(object: &EncryptedSecret, context: &Context) -> Result<Outcome, Failure> {
     if unseal::is_suspended(object) {
-        context.memory.settle(object, None);
+        context.memory.settle(&object.metadata, None);
         return Ok(Outcome::Suspended);
     }
     context.policy.check_namespace(object.namespace())?;
@@ -116,7 +116,7 @@ async fn settle(object: &EncryptedSecret, context: &Context) -> Result<Outcome, 
     context.policy.check_scope(unsealed.scope)?;
 
     let applied = apply::apply(&secrets, object, &unsealed, live).await?;
-    context.memory.settle(object, applied.version);
+    context.memory.settle(&object.metadata, applied.version);
     let secret = AppliedSecret {
         name: object.name().to_owned(),
         last_modified: unsealed.last_modified.clone(),
