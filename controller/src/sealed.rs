@@ -3,3 +3,4 @@
 //! [`keys`] holds the key pairs.
 
 pub mod keys;
+pub mod rewrap;

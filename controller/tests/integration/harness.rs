@@ -158,6 +158,9 @@ impl World {
             "100ms",
             "--retry-delay-max",
             "1s",
+            // Made in a tenth of a second.
+            "--key-size",
+            "2048",
         ]);
         command.args(flags).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
@@ -383,19 +386,23 @@ fn install_definition(cluster: &Cluster) -> Result<()> {
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if !*installed {
         let roles = rights("lacre-system")?.into_iter().filter(|item| item["kind"] == "ClusterRole");
-        let definition = serde_json::to_value(crd::encrypted_secret())?;
-        cluster.admin().apply_server_side(&list(roles.chain([definition])), "tester")?;
-        let wait = ["wait", "--for=condition=Established", "crd/encryptedsecrets.lacre.dev", "--timeout=30s"];
-        cluster.admin().run(wait)?;
+        let definitions = [crd::encrypted_secret(), crd::sealed_secret()].map(serde_json::to_value);
+        let definitions = definitions.into_iter().collect::<Result<Vec<_>, _>>()?;
+        cluster.admin().apply_server_side(&list(roles.chain(definitions)), "tester")?;
+        for name in ["crd/encryptedsecrets.lacre.dev", "crd/sealedsecrets.bitnami.com"] {
+            cluster.admin().run(["wait", "--for=condition=Established", name, "--timeout=30s"])?;
+        }
         *installed = true;
     }
     Ok(())
 }
 
-/// `deploy/rbac.yaml` for a controller in `home`.
+/// The rights that `deploy/cluster-wide` gives, for a controller in `home`.
 fn rights(home: &str) -> Result<Vec<Value>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rbac.yaml");
-    let text = std::fs::read_to_string(path)?.replace("lacre-system", home);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+    let files = ["cluster-wide/rbac.yaml", "base/rbac.yaml"];
+    let texts = files.map(|file| std::fs::read_to_string(folder.join(file)));
+    let text = texts.into_iter().collect::<Result<Vec<_>, _>>()?.join("---\n").replace("lacre-system", home);
     let mut items = Vec::new();
     for document in yaml_serde::Deserializer::from_str(&text) {
         let mut item = Value::deserialize(document)?;
@@ -405,7 +412,7 @@ fn rights(home: &str) -> Result<Vec<Value>> {
         }
         items.push(item);
     }
-    ensure!(items.len() == 6, "deploy/rbac.yaml holds {} documents", items.len());
+    ensure!(items.len() == 8, "the rights are {} documents", items.len());
     Ok(items)
 }
 
