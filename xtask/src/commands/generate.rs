@@ -20,8 +20,27 @@ struct Generated {
 }
 
 /// All of them.
-const GENERATED: [Generated; 2] = [
-    Generated { file: "controller/deploy/crd.yaml", program: "crd", arguments: &[] },
+const GENERATED: [Generated; 5] = [
+    Generated {
+        file: "controller/deploy/crd/encryptedsecrets.yaml",
+        program: "crd",
+        arguments: &["encryptedsecrets"],
+    },
+    Generated {
+        file: "controller/deploy/crd/sealedsecrets.yaml",
+        program: "crd",
+        arguments: &["sealedsecrets"],
+    },
+    Generated {
+        file: "controller/deploy/helm/lacre/files/encryptedsecrets.yaml",
+        program: "crd",
+        arguments: &["encryptedsecrets"],
+    },
+    Generated {
+        file: "controller/deploy/helm/lacre/files/sealedsecrets.yaml",
+        program: "crd",
+        arguments: &["sealedsecrets"],
+    },
     Generated { file: "docs/cli.md", program: "lacre", arguments: &["reference"] },
 ];
 
