@@ -207,6 +207,8 @@ async fn work(
     let (end, ending) = channel(false);
     let mut reconciles = JoinSet::new();
     reconciles.spawn(reconcile_encrypted(shared.clone(), encrypted, ending.clone()));
+    // Until they are reconciled here, too.
+    reconciles.spawn(stand_in(shared.clone(), sealed, ending.clone()));
     tokio::select! {
         () = until(stopped) => {}
         () = leader.keep(), if shared.args.leader_elect => {
@@ -256,6 +258,17 @@ async fn reconcile_encrypted(shared: Shared, mut kind: Kind, ending: Receiver<bo
     }
     if *ending.borrow() {
         while loops.join_next().await.is_some() {}
+    }
+}
+
+async fn stand_in(shared: Shared, mut kind: Kind, ending: Receiver<bool>) {
+    loop {
+        shared.health.set(Part::SealedSecrets, Presence::NotNeeded);
+        tokio::select! {
+            _ = kind.keys_changed.next() => {}
+            () = tokio::time::sleep(Duration::from_millis(100)) => {}
+            () = until(ending.clone()) => return,
+        }
     }
 }
 

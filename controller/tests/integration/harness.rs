@@ -11,6 +11,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, P
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use lacre_controller::api::{self, crd};
+use rustix::process::Signal;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -39,7 +40,7 @@ enum Turn {
 
 /// A running controller.
 pub(crate) struct Controller {
-    _server: Server,
+    server: Server,
     port: u16,
     metrics_port: u16,
 }
@@ -123,7 +124,25 @@ impl World {
 
     /// Starts one that need not become ready.
     pub(crate) fn start_unready(&mut self) -> Result<usize> {
-        self.start_until("/healthz", &[])
+        self.start_unready_with(&[])
+    }
+
+    /// The same with more flags.
+    pub(crate) fn start_unready_with(&mut self, flags: &[&str]) -> Result<usize> {
+        self.start_until("/healthz", flags)
+    }
+
+    /// Sends a signal to the newest controller.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        self.controllers.last().context("no controller runs")?.server.signal(signal)
+    }
+
+    /// Lets the controller ask whose token it was given.
+    pub(crate) fn allow_token_reviews(&self) -> Result<()> {
+        let (name, account) = (format!("reviews-{}", self.home), format!("{}:lacre-controller", self.home));
+        let account = format!("--serviceaccount={account}");
+        let role = "--clusterrole=system:auth-delegator";
+        self.admin().run(["create", "clusterrolebinding", &name, role, &account]).map(drop)
     }
 
     fn start_until(&mut self, probe: &str, flags: &[&str]) -> Result<usize> {
@@ -142,7 +161,7 @@ impl World {
             |port: u16| http::request(port, "GET", probe, &[], "").is_ok_and(|answer| answer.status == 200);
         let (server, port) = start_on_free_port("lacre-controller", &log, command, ready)?;
         let metrics_port = metrics_port(&std::fs::read_to_string(&log)?)?;
-        self.controllers.push(Controller { _server: server, port, metrics_port });
+        self.controllers.push(Controller { server, port, metrics_port });
         Ok(number)
     }
 

@@ -7,6 +7,7 @@
 mod admission;
 mod deploy;
 mod drift;
+mod flags;
 mod harness;
 mod hostile;
 mod identities;
@@ -16,5 +17,7 @@ mod ownership;
 mod policy;
 mod sealed;
 mod sealing;
+mod sealing_http;
+mod sealing_keys;
 mod service;
 mod tampered;
