@@ -4,5 +4,7 @@
 mod both_ways;
 mod faults;
 mod moving;
+mod rights;
 mod site;
 mod suite;
+mod token;
