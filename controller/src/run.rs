@@ -9,32 +9,30 @@ use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::runtime::events::{Recorder, Reporter as EventReporter};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::sync::watch::{Receiver, channel};
 use tokio::task::JoinSet;
 
 use crate::args::Args;
-use crate::keyring::entries::EntryOptions;
 use crate::keyring::upkeep::OwnKeysUpkeep;
-use crate::keyring::{KeyOptions, Keyring};
 use crate::leader::{Leader, LeaseOptions};
-use crate::memory::{Backoff, Memory};
 use crate::metrics::Metrics;
-use crate::policy::Policy;
 use crate::reconcile::Context;
-use crate::report::Reporter;
+use crate::sealed;
 use crate::sealed::keys::SealingKeys;
 use crate::sealed::keys::mint::MintOptions;
 use crate::sealed::keys::upkeep::SealingKeysUpkeep;
+use crate::sealed::watch::SealedLoopOptions;
 use crate::server::connection::Timeouts;
 use crate::server::sealing::Sealing;
 use crate::server::{Counted, Health, Part, Presence, listen, serve, serve_metrics};
 use crate::watch::{self, LoopOptions};
 
+mod contexts;
 pub mod kinds;
 
+use contexts::{context, sealed_context};
 use kinds::{ENCRYPTED_SECRET, SEALED_SECRET};
 
 /// Name of the controller in events.
@@ -207,8 +205,7 @@ async fn work(
     let (end, ending) = channel(false);
     let mut reconciles = JoinSet::new();
     reconciles.spawn(reconcile_encrypted(shared.clone(), encrypted, ending.clone()));
-    // Until they are reconciled here, too.
-    reconciles.spawn(stand_in(shared.clone(), sealed, ending.clone()));
+    reconciles.spawn(reconcile_sealed(shared.clone(), sealed, ending.clone()));
     tokio::select! {
         () = until(stopped) => {}
         () = leader.keep(), if shared.args.leader_elect => {
@@ -261,15 +258,19 @@ async fn reconcile_encrypted(shared: Shared, mut kind: Kind, ending: Receiver<bo
     }
 }
 
-async fn stand_in(shared: Shared, mut kind: Kind, ending: Receiver<bool>) {
-    loop {
-        shared.health.set(Part::SealedSecrets, Presence::NotNeeded);
-        tokio::select! {
-            _ = kind.keys_changed.next() => {}
-            () = tokio::time::sleep(Duration::from_millis(100)) => {}
-            () = until(ending.clone()) => return,
-        }
+async fn reconcile_sealed(shared: Shared, kind: Kind, ending: Receiver<bool>) {
+    tokio::select! {
+        () = until(kind.is_there) => {}
+        () = until(ending.clone()) => return,
     }
+    let options = SealedLoopOptions {
+        namespaces: served_namespaces(&shared),
+        label_selector: Some(shared.args.sealed.label_selector.clone()).filter(|text| !text.is_empty()),
+        watch_secrets: !shared.args.sealed.skip_recreate,
+        concurrency: shared.args.concurrency,
+    };
+    let (context, health) = (Arc::new(sealed_context(&shared)), shared.health.clone());
+    sealed::watch::run(context, options, health, kind.keys_changed, until(ending)).await;
 }
 
 /// Shows for ever that a standby has nothing to list.
@@ -278,44 +279,6 @@ async fn stand_by(health: &Health, parts: [Part; 2]) {
     loop {
         tick.tick().await;
         parts.iter().for_each(|part| health.set(*part, Presence::NotNeeded));
-    }
-}
-
-fn context(args: &Args, client: Client, namespace: String, metrics: Arc<Metrics>) -> Context {
-    let keyring = Arc::new(Keyring::new(client.clone(), key_options(args)));
-    let reporter = EventReporter { controller: NAME.to_owned(), instance: Some(unique_name()) };
-    Context {
-        policy: Policy {
-            own_namespace: namespace,
-            allow_own_namespace: args.allow_own_namespace,
-            allowed_types: args.allow_type.clone(),
-            allowed_template_keys: args.allow_template_key.clone(),
-            max_scope: args.max_scope,
-        },
-        cluster_name: args.cluster_name.clone(),
-        keyring,
-        reporter: Reporter {
-            client: client.clone(),
-            recorder: Recorder::new(client.clone(), reporter),
-            metrics: metrics.clone(),
-        },
-        client,
-        metrics,
-        memory: Memory::default(),
-        backoff: Backoff { delay_min: args.retry_delay, delay_max: args.retry_delay_max },
-        resync: args.resync,
-    }
-}
-
-fn key_options(args: &Args) -> KeyOptions {
-    KeyOptions {
-        entries: EntryOptions {
-            enable_pgp: args.enable_pgp,
-            aws_kms_endpoint: args.aws_kms_endpoint.clone(),
-            key_service_deadline: args.key_service_deadline,
-        },
-        ambient_namespaces: args.ambient_cloud_namespace.iter().cloned().collect(),
-        cache_entries_max: args.key_cache,
     }
 }
 
