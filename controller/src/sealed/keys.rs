@@ -17,7 +17,10 @@ use lacre_crypto::sealing_key::{Certificate, SealingKey};
 
 use crate::memory::Place;
 
+pub mod mint;
+pub mod publish;
 pub mod read;
+pub mod upkeep;
 
 /// The label by which sealing keys are found. No Secret that is made from a sealed object may carry it, or whoever may
 /// write such objects in the controller's namespace would choose its keys.
@@ -26,9 +29,8 @@ pub const KEY_LABEL: &str = "sealedsecrets.bitnami.com/sealed-secrets-key";
 /// The value of [`KEY_LABEL`] for a key that opens. With any other the key is out of use.
 pub const KEY_ACTIVE: &str = "active";
 
-/// The annotation by which `lacre kube keys backup` says that a key is backed up: the key's fingerprint, so that another
-/// key in the same Secret is not taken for backed up.
-pub const BACKED_UP: &str = "lacre.dev/backed-up";
+/// The annotation by which `lacre kube keys backup` says when a key was backed up.
+pub const BACKED_UP: &str = "lacre.dev/backed-up-at";
 
 /// A key pair of the cluster.
 pub struct HeldKey {
@@ -53,6 +55,8 @@ pub struct HeldKey {
 pub struct Problem {
     /// Name of the Secret.
     pub secret: String,
+    /// Its unique id.
+    pub uid: String,
     /// What is wrong with it.
     pub what: String,
 }
@@ -65,7 +69,7 @@ pub struct KeySet {
     /// What is wrong with single Secrets, in their order.
     pub problems: Vec<Problem>,
     /// Uid and version of each Secret that was looked at.
-    looked_at: BTreeMap<String, String>,
+    pub(super) looked_at: BTreeMap<String, String>,
 }
 
 impl KeySet {
@@ -91,6 +95,12 @@ impl KeySet {
 pub struct SealingKeys {
     set: Mutex<Arc<KeySet>>,
     used: Mutex<HashMap<Place, BTreeMap<String, usize>>>,
+}
+
+impl From<KeySet> for SealingKeys {
+    fn from(set: KeySet) -> Self {
+        Self { set: Mutex::new(Arc::new(set)), used: Mutex::default() }
+    }
 }
 
 impl SealingKeys {

@@ -1,4 +1,5 @@
-//! The controller's binary against a real API server, with no more rights than `deploy/rbac.yaml` gives.
+//! The controller's binary against a real API server, with no more rights than `deploy/cluster-wide`
+//! gives.
 //!
 //! Each test has a controller, an own namespace for it and one for its objects; tests wait for states and assert order
 //! and count, never time. Writes are counted in the API server's audit log.
@@ -6,6 +7,7 @@
 mod admission;
 mod deploy;
 mod drift;
+mod flags;
 mod harness;
 mod hostile;
 mod identities;
@@ -15,5 +17,7 @@ mod ownership;
 mod policy;
 mod sealed;
 mod sealing;
+mod sealing_http;
+mod sealing_keys;
 mod service;
 mod tampered;
