@@ -54,6 +54,10 @@ mod parallel;
 pub mod recipient;
 pub mod rotate;
 pub mod seal;
+#[cfg(feature = "sealed-secrets")]
+pub mod sealed_item;
+#[cfg(feature = "sealed-secrets")]
+pub mod sealing_key;
 pub mod secret;
 pub mod selector;
 pub mod shamir;

@@ -14,11 +14,15 @@ pub mod content;
 pub mod encrypted_secret;
 pub mod manifest;
 pub mod open_error;
+#[cfg(feature = "sealed-secrets")]
+pub mod sealed_secret;
 
 pub use content::Content;
 pub use encrypted_secret::{EncryptedSecret, ObjectContext, OpenSecret};
 pub use manifest::{ManifestOptions, seal_manifest};
 pub use open_error::OpenError;
+#[cfg(feature = "sealed-secrets")]
+pub use sealed_secret::SealedSecret;
 
 /// API group of our kinds.
 pub const GROUP: &str = "lacre.dev";

@@ -16,8 +16,18 @@ const PARTS_MAX: usize = 8;
 
 /// What `work` gives for each part of `0..count`.
 pub(crate) fn by_parts<T: Send>(count: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+    divided(count, count / PART_MIN, work)
+}
+
+/// As [`by_parts`] for items each of which is worth a thread: an RSA operation takes as long as starting a hundred.
+#[cfg(feature = "sealed-secrets")]
+pub(crate) fn by_processors<T: Send>(count: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+    divided(count, count, work)
+}
+
+fn divided<T: Send>(count: usize, parts: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
     let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let parts = (count / PART_MIN).clamp(1, processors.min(PARTS_MAX));
+    let parts = parts.clamp(1, processors.min(PARTS_MAX));
     let part = |number: usize| count * number / parts..count * (number + 1) / parts;
     let work = &work;
     thread::scope(|scope| {
