@@ -1,6 +1,7 @@
 //! The command line: every flag with its unit and default.
+//!
+//! Here are Lacre's own; [`sealed`] has those of the Sealed Secrets controller. A flag given twice counts as given last.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,10 +9,20 @@ use clap::{Parser, ValueEnum};
 
 use crate::policy::Scope;
 
+pub mod environment;
+pub mod go;
+pub mod sealed;
+
+use sealed::SealedArgs;
+
 /// Turns sealed objects into Kubernetes Secrets.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "lacre-controller", version, after_help = EXAMPLE)]
+#[command(name = "lacre-controller", after_help = EXAMPLE, args_override_self = true)]
 pub struct Args {
+    /// Print the version and end
+    #[arg(long)]
+    pub version: bool,
+
     /// Namespace of the controller itself: its identities, published keys and lease [default: that of its pod]
     #[arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE")]
     pub namespace: Option<String>,
@@ -28,28 +39,24 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     pub cluster_name: Option<String>,
 
-    /// Address of /metrics, /healthz and /readyz; port 0 takes a free one and logs it
-    #[arg(long, default_value = "0.0.0.0:8080", value_name = "ADDRESS:PORT")]
-    pub listen: SocketAddr,
-
     /// Most objects that are worked on at a time
     #[arg(long, default_value_t = 8, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub concurrency: u16,
 
     /// Delay before a second attempt after a passing failure; it doubles with each one (such as 500ms, 2s, 5m)
-    #[arg(long, default_value = "2s", value_name = "DURATION", value_parser = duration)]
+    #[arg(long, default_value = "2s", value_name = "DURATION", value_parser = go::length)]
     pub retry_delay: Duration,
 
     /// Longest delay between attempts
-    #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = duration)]
+    #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = go::length)]
     pub retry_delay_max: Duration,
 
     /// Longest time after which a Ready object is looked at again although nothing is known to have changed
-    #[arg(long, default_value = "1h", value_name = "DURATION", value_parser = duration)]
+    #[arg(long, default_value = "1h", value_name = "DURATION", value_parser = go::length)]
     pub resync: Duration,
 
     /// Longest time a key service may take for one answer
-    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = go::length)]
     pub key_service_deadline: Duration,
 
     /// Most unwrapped data keys that are remembered; 0 asks key services anew each time
@@ -89,20 +96,29 @@ pub struct Args {
     pub leader_elect: bool,
 
     /// How long the lease holds without being renewed
-    #[arg(long, default_value = "15s", value_name = "DURATION", value_parser = duration)]
+    #[arg(long, default_value = "15s", value_name = "DURATION", value_parser = go::length)]
     pub lease_duration: Duration,
 
     /// How often the lease is renewed; at most a third of its duration
-    #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = duration)]
+    #[arg(long, default_value = "5s", value_name = "DURATION", value_parser = go::length)]
     pub lease_interval: Duration,
 
     /// How logs are written
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    #[arg(long, value_enum, default_value_t = LogFormat::Text, ignore_case = true)]
     pub log_format: LogFormat,
 
-    /// What is logged: a level, or a filter such as lacre_controller=debug,kube=warn
-    #[arg(long, env = "LACRE_LOG", default_value = "info", value_name = "FILTER")]
-    pub log: String,
+    /// What is logged: a level, or a filter such as lacre_controller=debug,kube=warn [default: --log-level]
+    #[arg(long, env = "LACRE_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+
+    /// Those of the Sealed Secrets controller.
+    #[command(flatten)]
+    pub sealed: SealedArgs,
+
+    /// Words that belong to no flag, such as the `false` of `--update-status false`. Sealed Secrets ignores them; they
+    /// are ignored and told.
+    #[arg(hide = true)]
+    pub stray: Vec<String>,
 }
 
 const EXAMPLE: &str = "Example:
@@ -134,24 +150,6 @@ impl Args {
     }
 }
 
-/// A whole number with its unit: ms, s, m or h.
-fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
-    let number: u64 =
-        text[..digits].parse().map_err(|_| "expected a number and a unit, such as 500ms".to_owned())?;
-    let millis = match &text[digits..] {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err("expected one of the units ms, s, m, h".to_owned()),
-    };
-    match number.checked_mul(millis) {
-        None | Some(0) => Err("expected a length of time above zero".to_owned()),
-        Some(millis) => Ok(Duration::from_millis(millis)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -173,15 +171,44 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_numbers_with_a_unit() {
-        let cases = [("500ms", 500), ("2s", 2000), ("5m", 300_000), ("1h", 3_600_000)];
-        for (text, millis) in cases {
-            assert_eq!(duration(text), Ok(Duration::from_millis(millis)));
+    fn truth_values_stand_alone_or_behind_an_equals_sign() {
+        let parse = |flags: &[&str]| Args::parse_from(["lacre-controller"].iter().chain(flags)).sealed;
+        assert!(parse(&["--watch-for-secrets"]).watch_for_secrets);
+        assert!(!parse(&["--update-status=false"]).update_status);
+        assert!(parse(&["--update-status=false", "--update-status"]).update_status, "the last one counts");
+        let twice = Args::parse_from(["lacre-controller", "--allow-type=a", "--allow-type", "b"]);
+        assert_eq!(twice.allow_type, ["a", "b"]);
+    }
+
+    #[test]
+    fn values_that_would_fail_later_are_refused_at_once() {
+        for flag in [
+            "--privatekey-labels=team",
+            "--privatekey-annotations=a b=c",
+            "--key-prefix=Upper",
+            "--key-prefix=",
+            "--key-size=1024",
+            "--key-ttl=0",
+            "--key-renew-period=-1h",
+            "--key-renew-period=1ms",
+            "--key-cutoff-time=yesterday",
+            "--key-order-priority=Newest",
+            "--rate-limit=0",
+            "--listen-addr=8080",
+            "--log-level=loud",
+        ] {
+            let error = Args::try_parse_from(["lacre-controller", flag]).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{flag}");
         }
-        for text in
-            ["", "5", "s", "-1s", "0s", "1d", "1.5s", "99999999999999999999s", "18446744073709551615h"]
-        {
-            assert!(duration(text).is_err(), "{text}");
-        }
+    }
+
+    #[test]
+    fn namespaces_are_the_own_one_and_those_added_unless_all_are_served() {
+        let parse = |flags: &[&str]| Args::parse_from(["lacre-controller"].iter().chain(flags));
+        let namespaces = |flags: &[&str]| parse(flags).sealed.namespaces("own");
+        let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(namespaces(&[]), None);
+        assert_eq!(namespaces(&["--all-namespaces=false"]), list(&["own"]));
+        assert_eq!(namespaces(&["--additional-namespaces=a, b,,a,own"]), list(&["own", "a", "b"]));
     }
 }

@@ -21,6 +21,7 @@ pub mod process;
 pub mod reconcile;
 pub mod report;
 pub mod run;
+pub mod sealed;
 pub mod server;
 pub mod unseal;
 pub mod watch;

@@ -9,9 +9,9 @@ use futures::channel::mpsc::unbounded;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::events::{Recorder, Reporter as EventReporter};
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch::{Receiver, channel};
+use tokio::task::JoinHandle;
 
 use crate::args::Args;
 use crate::keyring::entries::EntryOptions;
@@ -23,7 +23,8 @@ use crate::metrics::Metrics;
 use crate::policy::Policy;
 use crate::reconcile::Context;
 use crate::report::Reporter;
-use crate::server::{Health, Served, serve};
+use crate::server::connection::Timeouts;
+use crate::server::{Health, Part, Presence, Served, listen, serve, serve_metrics};
 use crate::watch::{self, LoopOptions};
 
 /// Name of the controller in events.
@@ -39,16 +40,23 @@ const GRACE: Duration = Duration::from_secs(20);
 pub async fn run(args: Args) -> anyhow::Result<()> {
     args.check().map_err(anyhow::Error::msg)?;
     let client = connect(&args).await?;
-    let namespace = args.namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-    let listener = TcpListener::bind(args.listen).await.context("cannot listen")?;
-    tracing::info!(namespace, address = %listener.local_addr()?, "lacre-controller starts");
+    let given = args.namespace.clone().filter(|namespace| !namespace.is_empty());
+    let namespace = given.unwrap_or_else(|| client.default_namespace().to_owned());
+    let api = listen(&args.sealed.listen_addr).await?;
+    let scraped = listen(&args.sealed.listen_metrics_addr).await?;
+    let (address, metrics) = (api.local_addr()?, scraped.local_addr()?);
+    tracing::info!(namespace, %address, %metrics, "lacre-controller starts");
 
     let context = Arc::new(context(&args, client, namespace));
     let health = Arc::new(Health::default());
     let (stop, stopped) = channel(false);
     let served =
         Served { health: health.clone(), metrics: context.metrics.clone(), keyring: context.keyring.clone() };
-    let server = tokio::spawn(serve(listener, served));
+    let timeouts = Timeouts { read: args.sealed.read_timeout, write: args.sealed.write_timeout };
+    let servers = [
+        tokio::spawn(serve(api, served.clone(), timeouts)),
+        tokio::spawn(serve_metrics(scraped, served, timeouts)),
+    ];
     tokio::spawn(async move {
         asked_to_end().await;
         tracing::info!("asked to end");
@@ -56,7 +64,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     });
     let ended = lead_and_work(&args, context, health, stopped).await;
     // Not before: the probes answer until the work has ended.
-    server.abort();
+    servers.iter().for_each(JoinHandle::abort);
     ended
 }
 
@@ -66,6 +74,9 @@ async fn lead_and_work(
     health: Arc<Health>,
     stopped: Receiver<bool>,
 ) -> anyhow::Result<()> {
+    // Not served yet.
+    health.set(Part::SealedSecrets, Presence::NotNeeded);
+    health.set(Part::SealingKeys, Presence::NotNeeded);
     let namespace = context.policy.own_namespace.clone();
     let (changed, own_keys_changed) = unbounded();
     let own_keys = OwnKeysUpkeep {
@@ -81,7 +92,7 @@ async fn lead_and_work(
     let options = LeaseOptions { duration: args.lease_duration, interval: args.lease_interval };
     let mut leader = Leader::new(context.client.clone(), &namespace, unique_name(), options);
     if args.leader_elect {
-        health.caches_are_listed();
+        health.set(Part::EncryptedSecrets, Presence::NotNeeded);
         tokio::select! {
             () = stand_by(&mut leader, &health) => {}
             () = until(stopped.clone()) => return Ok(()),

@@ -1,38 +1,80 @@
-//! `/metrics`, `/healthz` and `/readyz`. Nothing here reads from or writes to the cluster.
+//! The HTTP side: the probes and what the command asks for on one address, `/metrics` on another.
+//!
+//! Any user of a cluster may reach the first through the API server's proxy, so nothing on it tells what objects there
+//! are. The second is for Prometheus.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{any, get};
 use tokio::net::TcpListener;
 
+use crate::args::go::ListenAddress;
 use crate::keyring::Keyring;
 use crate::metrics::Metrics;
 
+pub mod connection;
+pub mod limit;
+
+use connection::{Client, TimedListener, Timeouts};
+
 /// How old the loop's last sign of life may be before the process counts as stuck.
 const HEARTBEAT_AGE_MAX: Duration = Duration::from_secs(60);
+
+/// What must be there before the controller is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The controller's own identities, for EncryptedSecrets.
+    Identities,
+    /// All EncryptedSecrets have been listed.
+    EncryptedSecrets,
+    /// At least one sealing key, for SealedSecrets.
+    SealingKeys,
+    /// All SealedSecrets have been listed.
+    SealedSecrets,
+}
+
+impl Part {
+    const ALL: [Self; 4] = [Self::Identities, Self::EncryptedSecrets, Self::SealingKeys, Self::SealedSecrets];
+
+    fn missing(self) -> &'static str {
+        match self {
+            Self::Identities => "identities are not loaded\n",
+            Self::EncryptedSecrets => "EncryptedSecrets: objects are not listed\n",
+            Self::SealingKeys => "there is no sealing key\n",
+            Self::SealedSecrets => "SealedSecrets: objects are not listed\n",
+        }
+    }
+}
+
+/// How it stands with a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Not there yet.
+    Missing,
+    /// There.
+    There,
+    /// Not needed: its kind is not served, or another process holds the lease. A standby is ready to take over, and must
+    /// say so or no rollout would ever end.
+    NotNeeded,
+}
 
 /// What the probes ask.
 pub struct Health {
     started: Instant,
     beat_millis: AtomicU64,
-    caches_listed: AtomicBool,
-    identities_loaded: AtomicBool,
+    parts: [AtomicU8; Part::ALL.len()],
 }
 
 impl Default for Health {
     fn default() -> Self {
-        Self {
-            started: Instant::now(),
-            beat_millis: AtomicU64::new(0),
-            caches_listed: AtomicBool::new(false),
-            identities_loaded: AtomicBool::new(false),
-        }
+        Self { started: Instant::now(), beat_millis: AtomicU64::new(0), parts: Default::default() }
     }
 }
 
@@ -43,15 +85,24 @@ impl Health {
         self.beat_millis.store(now, Ordering::Relaxed);
     }
 
-    /// All objects have been listed, or are not to be, because another process holds the lease: a standby is ready to
-    /// take over, and must say so or no rollout would ever end.
+    /// How it stands with `part` now.
+    pub fn set(&self, part: Part, presence: Presence) {
+        self.parts[part as usize].store(presence as u8, Ordering::Relaxed);
+    }
+
+    /// All EncryptedSecrets have been listed.
     pub fn caches_are_listed(&self) {
-        self.caches_listed.store(true, Ordering::Relaxed);
+        self.set(Part::EncryptedSecrets, Presence::There);
+    }
+
+    /// All SealedSecrets have been listed.
+    pub fn sealed_are_listed(&self) {
+        self.set(Part::SealedSecrets, Presence::There);
     }
 
     /// Whether the controller's own identities are there.
     pub fn identities_are_loaded(&self, loaded: bool) {
-        self.identities_loaded.store(loaded, Ordering::Relaxed);
+        self.set(Part::Identities, if loaded { Presence::There } else { Presence::Missing });
     }
 
     fn is_alive(&self) -> bool {
@@ -60,10 +111,9 @@ impl Health {
     }
 
     fn missing(&self) -> Option<&'static str> {
-        if !self.identities_loaded.load(Ordering::Relaxed) {
-            return Some("identities are not loaded\n");
-        }
-        (!self.caches_listed.load(Ordering::Relaxed)).then_some("objects are not listed\n")
+        let is_missing =
+            |part: &Part| self.parts[*part as usize].load(Ordering::Relaxed) == Presence::Missing as u8;
+        Part::ALL.into_iter().find(is_missing).map(Part::missing)
     }
 }
 
@@ -78,17 +128,42 @@ pub struct Served {
     pub keyring: Arc<Keyring>,
 }
 
-/// Serves for ever.
+/// Binds the first address that the machine has.
+///
+/// # Errors
+/// None can be had.
+pub async fn listen(address: &ListenAddress) -> anyhow::Result<TcpListener> {
+    let mut last = None;
+    for candidate in address.candidates() {
+        match TcpListener::bind((candidate.0.as_str(), candidate.1)).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = Some(error),
+        }
+    }
+    let failed = last.unwrap_or_else(|| std::io::ErrorKind::AddrNotAvailable.into());
+    Err(failed).with_context(|| format!("cannot listen on {address}"))
+}
+
+/// Serves the probes for ever.
 ///
 /// # Errors
 /// The listener failed.
-pub async fn serve(listener: TcpListener, served: Served) -> std::io::Result<()> {
+pub async fn serve(listener: TcpListener, served: Served, timeouts: Timeouts) -> std::io::Result<()> {
     let router = Router::new()
-        .route("/metrics", get(metrics))
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .with_state(served);
-    axum::serve(listener, router).await
+        .route("/healthz", any(healthz))
+        .route("/readyz", any(readyz))
+        .with_state(served)
+        .into_make_service_with_connect_info::<Client>();
+    axum::serve(TimedListener { listener, timeouts }, router).await
+}
+
+/// Serves `/metrics` for ever.
+///
+/// # Errors
+/// The listener failed.
+pub async fn serve_metrics(listener: TcpListener, served: Served, timeouts: Timeouts) -> std::io::Result<()> {
+    let router = Router::new().route("/metrics", get(metrics)).with_state(served);
+    axum::serve(TimedListener { listener, timeouts }, router).await
 }
 
 async fn metrics(State(served): State<Served>) -> Response {
@@ -118,12 +193,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ready_means_that_identities_are_loaded_and_objects_listed() {
+    fn ready_means_that_everything_that_is_served_is_there() {
         let health = Health::default();
         assert!(health.missing().is_some_and(|missing| missing.contains("identities")));
         health.identities_are_loaded(true);
         assert!(health.missing().is_some_and(|missing| missing.contains("listed")));
         health.caches_are_listed();
+        assert_eq!(health.missing(), Some("there is no sealing key\n"));
+        health.set(Part::SealingKeys, Presence::There);
+        health.set(Part::SealedSecrets, Presence::NotNeeded);
         assert_eq!(health.missing(), None);
         health.identities_are_loaded(false);
         assert!(health.missing().is_some());

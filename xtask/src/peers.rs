@@ -7,6 +7,7 @@
 use crate::install::Component;
 
 pub mod age;
+pub mod argocd_lua;
 pub mod audit;
 pub mod bao;
 pub mod clouds;
@@ -14,18 +15,24 @@ pub mod cluster;
 pub mod etcd;
 pub mod fake_gcs;
 pub mod gpg;
+pub mod helm;
 pub mod kube_apiserver;
 pub mod kube_controller_manager;
 pub mod kubectl;
 pub mod moto;
+pub mod promtool;
+pub mod pod;
+pub mod sealed_secrets;
 pub mod sops;
 pub mod ssh_keygen;
 
 /// Every component, the cheap ones first.
-pub const ALL: [&Component; 14] = [
+pub const ALL: [&Component; 19] = [
     &gpg::COMPONENT,
     &age::COMPONENT,
     &ssh_keygen::COMPONENT,
+    &promtool::COMPONENT,
+    &argocd_lua::COMPONENT,
     &age::V1_3,
     &sops::V3_11,
     &moto::COMPONENT,
@@ -35,6 +42,9 @@ pub const ALL: [&Component; 14] = [
     &sops::LIBRARY,
     &fake_gcs::COMPONENT,
     &kubectl::COMPONENT,
+    &helm::COMPONENT,
+    &sealed_secrets::KUBESEAL,
+    &sealed_secrets::CONTROLLER,
     &kube_apiserver::COMPONENT,
     &kube_controller_manager::COMPONENT,
 ];

@@ -14,8 +14,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 mod server;
 mod spawner;
 
-pub(crate) use server::command;
 pub use server::{Server, start_on_free_port};
+pub(crate) use server::{command, free_port};
 
 /// How long a tool may take unless told otherwise.
 const DEADLINE: Duration = Duration::from_secs(120);

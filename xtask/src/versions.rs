@@ -16,10 +16,18 @@ pub const ETCD: &str = "3.5.1";
 pub const FAKE_GCS: &str = "1.56.1";
 /// GnuPG, as the distribution has it: only its presence is asked for.
 pub const GPG: &str = "debian";
+/// Argo CD's Lua engine.
+pub const GOPHER_LUA: &str = "1.1.2";
+/// The newest helm of its third generation.
+pub const HELM: &str = "3.22.0";
 /// API server, controller manager and kubectl.
 pub const KUBERNETES: &str = "1.37.2";
 /// The AWS that tests talk to.
 pub const MOTO: &str = "5.2.5";
+/// `kubeseal` and the Sealed Secrets controller.
+pub const SEALED_SECRETS: &str = "0.40.0";
+/// Prometheus' check of rules, as the distribution has it: only its presence is asked for.
+pub const PROMTOOL: &str = "debian";
 /// The older sops that Lacre is proven against.
 pub const SOPS_3_11: &str = "3.11.0";
 /// The newest sops that Lacre is proven against, and the one it is measured against.

@@ -41,6 +41,7 @@ enum Turn {
 pub(crate) struct Controller {
     _server: Server,
     port: u16,
+    metrics_port: u16,
 }
 
 /// A cluster with a controller in it.
@@ -140,13 +141,15 @@ impl World {
         let ready =
             |port: u16| http::request(port, "GET", probe, &[], "").is_ok_and(|answer| answer.status == 200);
         let (server, port) = start_on_free_port("lacre-controller", &log, command, ready)?;
-        self.controllers.push(Controller { _server: server, port });
+        let metrics_port = metrics_port(&std::fs::read_to_string(&log)?)?;
+        self.controllers.push(Controller { _server: server, port, metrics_port });
         Ok(number)
     }
 
     fn command(&self, port: u16, flags: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lacre-controller"));
-        command.args(["--namespace", &self.home, "--listen", &format!("127.0.0.1:{port}")]);
+        command.args(["--namespace", &self.home, "--listen-addr", &format!("127.0.0.1:{port}")]);
+        command.args(["--listen-metrics-addr", "127.0.0.1:0"]);
         command.arg("--kubeconfig").arg(&self.account.kubeconfig);
         command.args([
             "--log",
@@ -187,7 +190,14 @@ impl World {
     /// Asks controller `number` of those that run.
     pub(crate) fn ask_number(&self, number: usize, path: &str) -> Result<http::Answer> {
         let controller = self.controllers.get(number).context("no such controller runs")?;
-        http::request(controller.port, "GET", path, &[], "")
+        let port = if path == "/metrics" { controller.metrics_port } else { controller.port };
+        http::request(port, "GET", path, &[], "")
+    }
+
+    /// Sends `body` to the newest controller.
+    pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Result<http::Answer> {
+        let controller = self.controllers.last().context("no controller runs")?;
+        http::request(controller.port, "POST", path, headers, body)
     }
 
     /// The value of a series, when it is there.
@@ -357,6 +367,15 @@ fn describe(entry: &AuditEntry) -> String {
     };
     let code = if (200..300).contains(&entry.code) { String::new() } else { format!(" ({})", entry.code) };
     format!("{} {resource} {}{code}", entry.verb, entry.name)
+}
+
+/// The port that the log names: a free one that the system chose.
+fn metrics_port(log: &str) -> Result<u16> {
+    let start = log.lines().find(|line| line.contains("lacre-controller starts")).context("no start")?;
+    let (_, metrics) = start.split_once("metrics").context("no address of metrics")?;
+    let (_, port) = metrics.split_once("127.0.0.1:").context("no port of metrics")?;
+    let digits: String = port.chars().take_while(char::is_ascii_digit).collect();
+    Ok(digits.parse()?)
 }
 
 fn install_definition(cluster: &Cluster) -> Result<()> {

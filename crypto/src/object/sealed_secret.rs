@@ -11,13 +11,19 @@ use serde_json::{Map, Value};
 
 use super::ObjectError;
 
+pub mod diagnosis;
 mod legacy;
 pub mod open;
+pub mod reseal;
+pub mod rewrap;
 pub mod scope;
 pub mod seal;
 pub mod unseal_error;
 
+pub use diagnosis::{Cause, Diagnosis, ItemPlace};
 pub use open::{MissingKey, PlainSecret, UnsealOptions};
+pub use reseal::{Extent, ResealError, Resealed};
+pub use rewrap::{SealedManifest, SealedObject};
 pub use scope::ItemScope;
 pub use seal::{SealSecretError, SealSecretOptions, seal_secret};
 pub use unseal_error::{ItemFailure, TemplateFailure, UnsealError};

@@ -12,6 +12,7 @@ mod objects;
 mod recipients;
 mod refused;
 mod removals;
+mod sealed_items;
 mod support;
 mod tamper;
 mod vectors;

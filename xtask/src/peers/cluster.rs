@@ -132,6 +132,11 @@ impl Cluster {
         self.files.admin_kubeconfig()
     }
 
+    /// The certificate that its clients trust.
+    pub fn authority(&self) -> PathBuf {
+        self.files.authority()
+    }
+
     /// The audit log.
     pub fn audit(&self) -> Audit {
         Audit::new(self.files.audit_log(), self.admin.clone())

@@ -49,6 +49,11 @@ impl Files {
         self.folder.join("admin.kubeconfig")
     }
 
+    /// The server's own certificate, which is its own authority.
+    pub fn authority(&self) -> PathBuf {
+        self.folder.join("certs/apiserver.crt")
+    }
+
     /// The audit log, an event per line.
     pub fn audit_log(&self) -> PathBuf {
         self.folder.join("audit.log")
@@ -64,8 +69,7 @@ impl Files {
     /// # Errors
     /// The file cannot be written.
     pub fn kubeconfig(&self, name: &str, server: &str, token: &str) -> Result<PathBuf> {
-        let cluster =
-            json!({"server": server, "certificate-authority": self.folder.join("certs/apiserver.crt")});
+        let cluster = json!({"server": server, "certificate-authority": self.authority()});
         let config = json!({
             "apiVersion": "v1",
             "kind": "Config",

@@ -134,7 +134,11 @@ pub fn start_on_free_port(
     bail!("{name} found none of {ATTEMPTS} ports free")
 }
 
-fn free_port() -> Result<u16> {
+/// A port of loopback that nobody has, at the moment.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0)).context("no free port on loopback")?.local_addr()?.port())
 }
 

@@ -4,4 +4,5 @@ mod cluster;
 mod dist;
 mod programs;
 mod repository;
+mod sealed_secrets;
 mod servers;

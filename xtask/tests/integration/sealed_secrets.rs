@@ -1,0 +1,44 @@
+//! Sealed Secrets as it is: its controller as a Pod, and its `kubeseal` that reaches it through the API server.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use xtask::peers::cluster::Cluster;
+use xtask::peers::pod::Pod;
+use xtask::peers::sealed_secrets;
+use xtask::wait;
+
+const SECRET: &str = "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: NAMESPACE}, stringData: {password: hunter2}}";
+
+#[test]
+fn kubeseal_seals_for_the_controller_that_opens() -> Result<()> {
+    let cluster = Cluster::shared()?;
+    cluster.admin().apply(&sealed_secrets::definition()?)?;
+    let namespace = cluster.namespace("peer")?;
+    cluster.service_account(&namespace, "controller")?;
+    let subject = format!("--serviceaccount={namespace}:controller");
+    let binding = ["create", "rolebinding", "all", "--clusterrole=cluster-admin", &subject, "-n", &namespace];
+    cluster.admin().run(binding)?;
+    let program = sealed_secrets::CONTROLLER.path()?;
+    let arguments = ["--all-namespaces=false", "--key-size=2048"];
+    let container = sealed_secrets::controller(&program, &arguments);
+    let pod = Pod::start(&cluster, &namespace, "controller", &container)?;
+    pod.publish(&cluster, "sealed-secrets-controller")?;
+
+    let kubeconfig = cluster.admin_kubeconfig();
+    let kubeseal = || -> Result<_> {
+        let tool = sealed_secrets::kubeseal()?.env("KUBECONFIG", &kubeconfig);
+        Ok(tool.args(["--controller-namespace", &namespace]))
+    };
+    wait::until(Duration::from_secs(30), "the first certificate", || {
+        Ok(kubeseal()?.arg("--fetch-cert").run()?.success().ok())
+    })?;
+    let sealed = kubeseal()?.stdin(SECRET.replace("NAMESPACE", &namespace)).run()?.success()?;
+    kubeseal()?.arg("--validate").stdin(sealed.clone()).run()?.success()?;
+    cluster.admin().apply(&String::from_utf8(sealed)?)?;
+    let password = wait::until(Duration::from_secs(30), "the Secret", || {
+        Ok(cluster.admin().get_json(["get", "secret", "db", "-n", &namespace]).ok())
+    })?;
+    assert_eq!(password["data"]["password"], "aHVudGVyMg==");
+    Ok(())
+}
