@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::error::CommandError;
 
-pub(crate) use kubeconfig::Namespace;
+use kubeconfig::Namespace;
 
 /// Most characters of an answer that are shown.
 const SHOWN_CHARS_MAX: usize = 1000;

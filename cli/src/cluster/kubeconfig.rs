@@ -37,6 +37,10 @@ pub(super) fn namespace(options: &ClusterOptions) -> Result<Namespace, CommandEr
         return Ok(Namespace { name: without_prefix(name).to_owned(), is_asked_for: true });
     }
     let kubeconfig = read(options)?;
+    let is_empty = kubeconfig.contexts.is_empty() && kubeconfig.clusters.is_empty();
+    if is_empty && options.server.is_none() && environment::text("KUBERNETES_MASTER").is_none() && !in_pod() {
+        return Err(nothing_configured().hint("name the namespace with `--namespace`"));
+    }
     let context = context(options, &kubeconfig)?;
     let pod =
         || std::fs::read_to_string(Path::new(SERVICE_ACCOUNT).join("namespace")).ok().filter(|_| in_pod());
@@ -56,8 +60,7 @@ pub(super) async fn config(options: &ClusterOptions) -> Result<Config, CommandEr
         return Config::incluster().map_err(|error| unusable(&error));
     }
     if cluster.server.is_none() {
-        return Err(CommandError::general("no cluster is configured")
-            .hint("name a kubeconfig with `--kubeconfig` or KUBECONFIG, or a server with `--server`"));
+        return Err(nothing_configured());
     }
     let joined = Kubeconfig {
         clusters: vec![named_cluster(cluster)],
@@ -237,6 +240,11 @@ fn without_prefix(name: &str) -> &str {
             && name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
     });
     found.map_or(name, |prefix| &name[prefix.len()..])
+}
+
+fn nothing_configured() -> CommandError {
+    CommandError::general("invalid configuration: no configuration has been provided")
+        .hint("name a kubeconfig with `--kubeconfig` or KUBECONFIG, or a server with `--server`")
 }
 
 fn missing(what: &str, name: &str) -> CommandError {

@@ -2,7 +2,7 @@
 //!
 //! Rules: a document that cannot be read is an error, never left out; a word without quotes that the tools of
 //! Kubernetes read as something else than it looks like is refused with the spelling that means it, and one that they
-//! read as a number or a boolean of the same spelling is taken with a warning; the objects of a list are taken one
+//! read as a number or a boolean of the same spelling is taken with a warning, and so is a key of either sort; the objects of a list are taken one
 //! by one, as `kubectl apply` does.
 
 use std::ops::Range;
@@ -62,6 +62,9 @@ pub(crate) fn read(
     let whole = text.expose_secret();
     let text = whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(whole);
     let offset = whole.len() - text.len();
+    if text.lines().all(is_between_documents) {
+        return Ok(Vec::new());
+    }
     let mut reading = Reading { name, output, found: Vec::new() };
     match json_parts(text) {
         Some(parts) => {
@@ -76,6 +79,12 @@ pub(crate) fn read(
         name.clone_into(&mut only.place);
     }
     Ok(found)
+}
+
+/// Whether a line holds nothing of a document.
+fn is_between_documents(line: &str) -> bool {
+    let line = line.trim();
+    line.is_empty() || line.starts_with('#') || matches!(line, "---" | "...")
 }
 
 /// The places of the JSON objects that follow each other in `text`; nothing when it is not that.
@@ -181,11 +190,8 @@ impl Typing<'_> {
             NodeKind::Map { entries, .. } => {
                 let mut map = Map::new();
                 for entry in entries {
-                    let bare = self.text[entry.place.clone()] == entry.name;
-                    if bare && yaml_1_1::read(&entry.name).as_text() != entry.name {
-                        return Err(self.misread(entry.place.start, "key", &entry.name));
-                    }
                     self.path.push(entry.name.clone());
+                    self.check_key(&self.text[entry.place.clone()], &entry.name);
                     let value = self.value(entry.value)?;
                     self.path.pop();
                     map.insert(entry.name.clone(), value);
@@ -200,6 +206,17 @@ impl Typing<'_> {
                 Value::Null if value.kind().is_none() => Ok(self.absent()),
                 _ => Err(self.not_text(node.inner.start)),
             },
+        }
+    }
+
+    /// Warns of a key that others read as something else. Here it is what it looks like.
+    fn check_key(&self, source: &str, name: &str) {
+        let read = yaml_1_1::read(name);
+        if source == name && read.as_text() != name {
+            self.warn(&format!(
+                "is taken as it stands, and kubectl reads the key {name} as \"{}\"; put it in quotes",
+                read.as_text()
+            ));
         }
     }
 
@@ -223,7 +240,7 @@ impl Typing<'_> {
                 self.warn(&format!("is taken as the text {source}; put it in quotes to say so"));
                 Ok(source.into())
             }
-            (Wanted::Text, _) => Err(self.misread(place.start, "value", source)),
+            (Wanted::Text, _) => Err(self.misread(place.start, source)),
         }
     }
 
@@ -266,13 +283,13 @@ impl Typing<'_> {
         self.path.join(".")
     }
 
-    fn misread(&self, offset: usize, what: &str, source: &str) -> CommandError {
+    fn misread(&self, offset: usize, source: &str) -> CommandError {
         let read = yaml_1_1::read(source);
         let meant = match read.as_text() {
             "" => "nothing".to_owned(),
             text => format!("\"{text}\""),
         };
-        self.refuse(offset, format!("the tools of Kubernetes read the {what} {source} as {meant}"))
+        self.refuse(offset, format!("the tools of Kubernetes read {source} as {meant}"))
             .hint(format!("write \"{source}\" if that is the text, or \"{}\" if that is", read.as_text()))
     }
 

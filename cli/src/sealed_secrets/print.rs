@@ -77,6 +77,8 @@ fn in_order(object: &Value) -> Value {
 
 fn ordered<'v>(value: &'v Value, path: &mut Vec<&'v str>) -> Value {
     match value {
+        // Kept there as the bytes that came in.
+        raw if path.last() == Some(&"fieldsV1") => raw.clone(),
         Value::Object(map) => {
             let known = fields(path);
             let rank = |key: &str| known.iter().position(|field| *field == key).unwrap_or(known.len());

@@ -13,7 +13,7 @@ use lacre_crypto::sealing_key::PublicSealingKey;
 use serde_json::{Map, Value};
 
 use super::{Call, online};
-use crate::cluster::{ClusterOptions, Namespace};
+use crate::cluster::ClusterOptions;
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Privacy};
 use crate::sealed_secrets::manifest::Manifest;
@@ -172,8 +172,9 @@ fn sealed(
         || (options.scope != Some(ItemScope::NamespaceWide) && is_on(CLUSTER_WIDE_ANNOTATION));
     let own = manifest.object.pointer("/metadata/namespace").and_then(Value::as_str);
     let has_own = [own, options.namespace].into_iter().flatten().any(|name| !name.is_empty());
-    let namespace: Option<Namespace> = match cluster.namespace.is_some() || !(has_own || is_cluster_wide) {
-        true => Some(cluster.namespace()?),
+    // Without a kubeconfig that can be read there is no namespace, which is told where one is needed.
+    let namespace = match cluster.namespace.is_some() || !(has_own || is_cluster_wide) {
+        true => cluster.namespace().ok(),
         false => None,
     };
     let options = SealSecretOptions {

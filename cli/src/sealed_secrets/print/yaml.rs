@@ -36,6 +36,9 @@ struct Printing {
 impl Printing {
     /// A node whose own entries, if it has some, stand at `indent`.
     fn node(&mut self, value: &Value, indent: usize, place: Place) {
+        if place == Place::AfterDash && is_filled(value) {
+            self.put(" ");
+        }
         match value {
             Value::Object(map) if !map.is_empty() => {
                 let mut entries: Vec<(&String, &Value)> = map.iter().collect();
@@ -61,7 +64,6 @@ impl Printing {
                     self.put(" ");
                 }
                 self.leaf(leaf, indent);
-                return;
             }
         }
     }
@@ -77,18 +79,11 @@ impl Printing {
         }
         self.put(":");
         let is_list = value.as_array().is_some_and(|items| !items.is_empty());
-        // What follows a long key has a line of its own, and there a list is as deep as anything.
         match (is_list, is_simple) {
             (true, true) => self.node(value, indent, Place::AfterKey),
             (false, true) => self.node(value, indent + 2, Place::AfterKey),
-            (_, false) => {
-                if matches!(value, Value::Object(_) | Value::Array(_)) && is_filled(value) {
-                    self.put(" ");
-                    self.node(value, indent + 2, Place::Root);
-                } else {
-                    self.node(value, indent + 2, Place::AfterKey);
-                }
-            }
+            // What follows a long key has a line of its own, and stands there as behind a dash.
+            (_, false) => self.node(value, indent + 2, Place::AfterDash),
         }
     }
 
