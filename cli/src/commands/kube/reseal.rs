@@ -33,7 +33,7 @@ pub(crate) struct ResealArgs {
     #[command(flatten)]
     keys: OwnKeyArgs,
     /// Seal for the certificate in this file or behind this URL.
-    #[arg(long, value_name = "FILE|URL", requires = "files_of_keys")]
+    #[arg(long, value_name = "FILE|URL", requires = "private_keys")]
     cert: Option<String>,
     /// Say what would change, and write nothing.
     #[arg(long)]

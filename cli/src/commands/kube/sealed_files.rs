@@ -25,14 +25,14 @@ pub(super) struct OwnKeyArgs {
     /// backup`, sealed or not.
     #[arg(long = "key", value_name = "FILE,…", value_delimiter = ',')]
     #[arg(env = "SEALED_SECRETS_RECOVERY_PRIVATE_KEY", hide_env_values = true)]
-    pub(super) files: Vec<PathBuf>,
+    pub(super) private_keys: Vec<PathBuf>,
 }
 
 impl OwnKeyArgs {
     /// The keys, each once, in the order of the files.
     pub(super) fn read(&self, context: &Context) -> Result<Vec<SealingKey>, CommandError> {
         let mut found: Vec<SealingKey> = Vec::new();
-        for path in &self.files {
+        for path in &self.private_keys {
             let input = files::read(Some(path), None)?;
             let place = path.display().to_string();
             let is_sealed = matches!(

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &UnsealArgs, context: &Context) -> Result<(), CommandErr
     }
     let input = files::read(args.file.as_deref(), None)?;
     let name = input.name.display().to_string();
-    let mut sealed = manifest::read(&name, &input.content, context.output)?;
+    let mut sealed = manifest::read(&name, &input.content, Some(context.output))?;
     sealed.retain(|manifest| manifest.kind() == Some(KIND));
     if sealed.is_empty() {
         return Err(CommandError::on(Kind::General, name, "holds no SealedSecret").hint("name the file that holds some"));

@@ -37,7 +37,7 @@ pub(crate) struct ValidateArgs {
     #[arg(value_name = "FILE|DIR", required = true)]
     files: Vec<PathBuf>,
     /// Check the form alone, without keys and without a cluster.
-    #[arg(long, conflicts_with = "files_of_keys")]
+    #[arg(long, conflicts_with = "private_keys")]
     offline: bool,
     #[command(flatten)]
     keys: OwnKeyArgs,
@@ -56,7 +56,7 @@ enum Judge<'c> {
 
 pub(crate) fn run(args: &ValidateArgs, context: &Context) -> Result<(), CommandError> {
     let targets = Targets::mentioning(&args.files, sealed_files::mentions)?;
-    let asks = !args.offline && args.keys.files.is_empty();
+    let asks = !args.offline && args.keys.private_keys.is_empty();
     let cluster = asks.then(|| args.cluster.reach()).transpose()?;
     let judge = match &cluster {
         Some(cluster) => Judge::Controller(args.cluster.controller(cluster)?),

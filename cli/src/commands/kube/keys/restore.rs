@@ -44,7 +44,7 @@ pub(super) fn run(args: &RestoreArgs, context: &Context) -> Result<(), CommandEr
     let place = args.file.display().to_string();
     let plain = std::str::from_utf8(open.plaintext().expose_secret()).map(SecretText::from);
     let plain = plain.map_err(|_| CommandError::on(Kind::Read, &place, "is not text").hint("name a backup"))?;
-    let keys = manifest::read(&place, &plain, context.output)?;
+    let keys = manifest::read(&place, &plain, Some(context.output))?;
     let stranger = keys.iter().find(|key| key.kind() != Some("Secret") || key.name().is_none());
     if let Some(stranger) = stranger {
         return Err(stranger.refuse("is no key of a backup; nothing was restored").hint("name a file that `lacre kube keys backup` made"));

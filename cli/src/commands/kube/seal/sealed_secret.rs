@@ -38,7 +38,7 @@ fn seal(
         ..SealSecretOptions::default()
     };
     let mut sealed = String::new();
-    let manifests = manifest::read(name, text, context.output)?;
+    let manifests = manifest::read(name, text, Some(context.output))?;
     if manifests.is_empty() {
         return Err(CommandError::on(Kind::NoDocument, name, "holds no Secret").hint("give the manifest of one"));
     }
