@@ -17,6 +17,8 @@ mod interop;
 #[cfg(feature = "key-service")]
 mod key_service;
 mod killed;
+#[cfg(feature = "kube")]
+mod kube;
 mod many;
 #[cfg(feature = "pgp")]
 mod pgp;
