@@ -52,7 +52,7 @@ pub(crate) fn in_text(
         return of_pem(place, text);
     }
     let mut keys = Vec::new();
-    for secret in manifest::read(place, text, output)? {
+    for secret in manifest::read(place, text, Some(output))? {
         keys.extend(of_pem(&secret.place, &of_secret(&secret)?)?);
     }
     Ok(keys)
