@@ -99,12 +99,20 @@ pub(crate) fn read_bytes(path: &Path) -> Result<SecretBytes, CommandError> {
             _ => failure.hint("name a file of at most 256 MiB that can be read"),
         }
     };
-    File::open(path).and_then(|file| read_bounded(file, FILE_BYTES_MAX)).map_err(told)
+    let read = |file: File| {
+        // Known or not, more than is there is never made room for: all of it would be wiped in the end.
+        let length = file.metadata().map_or(0, |metadata| metadata.len().min(FILE_BYTES_MAX));
+        read_into(Vec::with_capacity(usize::try_from(length).unwrap_or_default() + 1), file, FILE_BYTES_MAX)
+    };
+    File::open(path).and_then(read).map_err(told)
 }
 
 /// Reads all of `reader`, and refuses what is longer than `bytes_max`.
 pub(crate) fn read_bounded(reader: impl Read, bytes_max: u64) -> io::Result<SecretBytes> {
-    let mut bytes = Vec::new();
+    read_into(Vec::new(), reader, bytes_max)
+}
+
+fn read_into(mut bytes: Vec<u8>, reader: impl Read, bytes_max: u64) -> io::Result<SecretBytes> {
     reader.take(bytes_max + 1).read_to_end(&mut bytes)?;
     let bytes = SecretBytes::new(bytes);
     if bytes.len() as u64 > bytes_max {

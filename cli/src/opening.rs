@@ -111,7 +111,7 @@ impl<'a> Opener<'a> {
         leniency: Leniency,
     ) -> Result<OpenFile, CommandError> {
         let name = input.name.display().to_string();
-        let sealed = SealedFile::read(input.content.expose_secret(), format)
+        let sealed = SealedFile::of_text(input.content.clone(), format)
             .map_err(|error| CommandError::opening(&name, error))?;
         let gathered = self.identities(&sealed.metadata().recipients());
         let identities = gathered.memory.around(&gathered.keyring.as_refs());

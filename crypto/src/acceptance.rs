@@ -4,6 +4,7 @@
 mod comments;
 mod tabs;
 
+use crate::document::part::TextPart;
 use crate::document::tree::{Entry, Node, NodeId, NodeKind, Style};
 use crate::document::{Document, Leaf, Site};
 use crate::error::ParseError;
@@ -17,25 +18,27 @@ const JSON_INTEGER_MAX: u64 = 1 << 53;
 pub(crate) fn check(
     text: &str,
     document: &Document,
-    sealed: &[Option<String>],
+    sealed: &[Option<TextPart>],
     mac_only_encrypted: bool,
 ) -> Result<(), ParseError> {
     let clear =
         || document.leaves.iter().zip(sealed).filter(|(_, sealed)| sealed.is_none()).map(|(leaf, _)| leaf);
     check_line_separators(text, document, sealed)?;
     match document.format {
-        Format::Json if !mac_only_encrypted => clear().try_for_each(|leaf| check_integer(text, leaf)),
-        Format::Ini => document.leaves.iter().try_for_each(|leaf| check_printing(text, leaf)),
+        Format::Json if !mac_only_encrypted => {
+            clear().try_for_each(|leaf| check_integer(text, document, leaf))
+        }
+        Format::Ini => document.leaves.iter().try_for_each(|leaf| check_printing(text, document, leaf)),
         Format::Binary | Format::Dotenv | Format::Json => Ok(()),
         Format::Yaml => {
             let is_sealed = document.leaves.iter().zip(sealed).filter(|(_, sealed)| sealed.is_some());
-            is_sealed.map(|(leaf, _)| leaf).try_for_each(|leaf| check_tag(text, leaf))?;
-            clear().try_for_each(|leaf| check_escapes(text, leaf))?;
+            is_sealed.map(|(leaf, _)| leaf).try_for_each(|leaf| check_tag(text, document, leaf))?;
+            clear().try_for_each(|leaf| check_escapes(text, document, leaf))?;
             check_keys(text, document)?;
             document.tree.nodes.iter().try_for_each(|node| check_properties(text, node))?;
             comments::check(text, document, sealed)?;
             tabs::check(text, document)?;
-            clear().try_for_each(|leaf| check_block(text, leaf))
+            clear().try_for_each(|leaf| check_block(text, document, leaf))
         }
     }
 }
@@ -44,16 +47,15 @@ pub(crate) fn check(
 fn check_line_separators(
     text: &str,
     document: &Document,
-    sealed: &[Option<String>],
+    sealed: &[Option<TextPart>],
 ) -> Result<(), ParseError> {
     if text.is_ascii() {
         return Ok(());
     }
-    let is_covered = |leaf: &&Leaf| leaf.site.as_ref().is_some_and(|site| site.style != Style::Comment);
     let sealed =
         document.leaves.iter().zip(sealed).filter(|(_, sealed)| sealed.is_some()).map(|(leaf, _)| leaf);
-    let sites = sealed.filter(is_covered).filter_map(|leaf| leaf.site.as_ref());
-    let mut places: Vec<_> = sites.map(|site| site.outer.clone()).collect();
+    let sites = sealed.filter(|leaf| !leaf.is_comment()).filter_map(|leaf| document.site(leaf));
+    let mut places: Vec<_> = sites.map(|site| site.outer).collect();
     let is_separator = |(offset, next): &(usize, char)| match next {
         '\u{85}' | '\u{2028}' | '\u{2029}' => true,
         '\u{feff}' => text[..*offset].ends_with(['\n', '\r']),
@@ -77,8 +79,8 @@ fn check_line_separators(
     Ok(())
 }
 
-fn check_integer(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
-    let Some(site) = &leaf.site else { return Ok(()) };
+fn check_integer(text: &str, document: &Document, leaf: &Leaf) -> Result<(), ParseError> {
+    let Some(site) = document.site(leaf) else { return Ok(()) };
     let written = &text[site.inner.clone()];
     let is_int = leaf.value.kind() == Some(ValueType::Int);
     let is_large = written.trim_start_matches('-').parse::<u64>().is_ok_and(|size| size > JSON_INTEGER_MAX);
@@ -92,8 +94,8 @@ fn check_integer(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
 }
 
 /// What stock tools would print as another value than the one that they opened.
-fn check_printing(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
-    let Some(site) = leaf.site.as_ref().filter(|site| site.style != Style::Comment) else { return Ok(()) };
+fn check_printing(text: &str, document: &Document, leaf: &Leaf) -> Result<(), ParseError> {
+    let Some(site) = document.site(leaf).filter(|_| !leaf.is_comment()) else { return Ok(()) };
     match leaf.value.as_text().is_some_and(is_ini_printable) {
         true => Ok(()),
         false => Err(ParseError::at(
@@ -105,8 +107,8 @@ fn check_printing(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
 }
 
 /// Escapes that yaml.v3 does not know stop every stock reader.
-fn check_escapes(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
-    match &leaf.site {
+fn check_escapes(text: &str, document: &Document, leaf: &Leaf) -> Result<(), ParseError> {
+    match document.site(leaf) {
         Some(site) if matches!(site.style, Style::Double { .. }) => {
             check_quoted(text, site.inner.start, site.inner.end)
         }
@@ -184,8 +186,8 @@ fn check_quoted(text: &str, start: usize, end: usize) -> Result<(), ParseError> 
 }
 
 /// Stock readers would apply a core tag to the sealed text, so it is cut out, for which it must stand with its value.
-fn check_tag(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
-    let Some(Site { core_tag: Some(tag), style, inner, outer }) = &leaf.site else { return Ok(()) };
+fn check_tag(text: &str, document: &Document, leaf: &Leaf) -> Result<(), ParseError> {
+    let Some(Site { core_tag: Some(tag), style, inner, outer }) = document.site(leaf) else { return Ok(()) };
     let is_block = matches!(style, Style::Folded(_) | Style::Literal(_));
     match is_block || text[outer.start..inner.start].contains('#') {
         true => {
@@ -199,8 +201,8 @@ fn check_tag(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
 
 /// A clear block scalar that ends the text without a line break gets one when the `sops` key follows. In the
 /// indentation yaml.v3 takes no tab, nor at the start of the line that it learns the indentation from.
-fn check_block(text: &str, leaf: &Leaf) -> Result<(), ParseError> {
-    let Some(site) = &leaf.site else { return Ok(()) };
+fn check_block(text: &str, document: &Document, leaf: &Leaf) -> Result<(), ParseError> {
+    let Some(site) = document.site(leaf) else { return Ok(()) };
     let (Style::Folded(block) | Style::Literal(block)) = &site.style else { return Ok(()) };
     let content = &text[block.header.end..site.inner.end];
     if !content.is_empty() && site.outer.end == text.len() && !text.ends_with('\n') {

@@ -95,18 +95,28 @@ impl ValueCipher {
 
     /// As [`ValueCipher::open`], in the memory of the ciphertext.
     pub(crate) fn open_in_place(&self, sealed: Sealed, associated_data: &[u8]) -> Option<SecretBytes> {
-        let mut data = sealed.data;
-        let buffer = data.as_mut_slice().into();
-        let tag = Tag::from(sealed.tag);
-        let opened = match sealed.nonce {
+        let Sealed { mut data, nonce, tag, .. } = sealed;
+        self.open_slice(nonce, tag, &mut data, associated_data).then(|| SecretBytes::new(data))
+    }
+
+    /// Puts the plaintext in the place of the ciphertext `data`, and says whether the tag matches.
+    pub(crate) fn open_slice(
+        &self,
+        nonce: Nonce,
+        tag: [u8; 16],
+        data: &mut [u8],
+        associated_data: &[u8],
+    ) -> bool {
+        let tag = Tag::from(tag);
+        let opened = match nonce {
             Nonce::Long(nonce) => {
-                self.written.decrypt_inout_detached(&nonce.into(), associated_data, buffer, &tag)
+                self.written.decrypt_inout_detached(&nonce.into(), associated_data, data.into(), &tag)
             }
             Nonce::Short(nonce) => {
-                self.accepted.decrypt_inout_detached(&nonce.into(), associated_data, buffer, &tag)
+                self.accepted.decrypt_inout_detached(&nonce.into(), associated_data, data.into(), &tag)
             }
         };
-        opened.ok().map(|()| SecretBytes::new(data))
+        opened.is_ok()
     }
 }
 

@@ -233,7 +233,7 @@ impl<'a> Conversion<'a> {
         let text = self.to.document_text(converted)?;
         let read = Document::read(text.expose_secret(), self.to)?;
         let is_value = |value: &&Value| value.kind() != Some(ValueType::Comment);
-        let mut found = read.leaves.iter().map(|leaf| &*leaf.value).filter(is_value);
+        let mut found = read.leaves.iter().map(|leaf| &leaf.value).filter(is_value);
         for (leaf, value) in self.document.leaves.iter().zip(self.values) {
             if !is_value(&value) {
                 continue;

@@ -23,7 +23,7 @@ use values::{Opened, Opening};
 /// A sealed text, taken apart without any key.
 #[derive(Debug)]
 pub struct SealedFile {
-    pub(crate) text: String,
+    pub(crate) text: SecretText,
     pub(crate) document: Document,
     pub(crate) metadata: Metadata,
 }
@@ -57,12 +57,15 @@ impl SealedFile {
     /// [`DecryptError::Parse`] for a text that is not acceptable, [`DecryptError::NotSealed`] without a block,
     /// [`DecryptError::Metadata`] for a block that is not usable.
     pub fn read(text: &str, format: Format) -> Result<Self, DecryptError> {
-        Self::of_text(text.to_owned(), format)
+        Self::of_text(text.into(), format)
     }
 
     /// As [`SealedFile::read`], without a copy.
-    pub(crate) fn of_text(text: String, format: Format) -> Result<Self, DecryptError> {
-        let document = Document::read(&text, format)?;
+    ///
+    /// # Errors
+    /// As [`SealedFile::read`].
+    pub fn of_text(text: SecretText, format: Format) -> Result<Self, DecryptError> {
+        let document = Document::read_whole(&text, format)?;
         let entry = document.tree.root_entry(0, BLOCK_KEY).ok_or(DecryptError::NotSealed)?;
         let block = document.tree.plain(entry.value, false);
         let metadata = Metadata::read(&block).map_err(DecryptError::Metadata)?;
@@ -90,7 +93,7 @@ impl SealedFile {
 
     /// The text as it was read.
     pub fn text(&self) -> &str {
-        &self.text
+        self.text.expose_secret()
     }
 
     /// Opens all values, verifies MAC and seal, and brings back the author's text.
@@ -115,12 +118,12 @@ impl SealedFile {
     pub(crate) fn reopens_to(
         &self,
         key: &DataKey,
-        values: &[&Value],
+        values: &[Value],
         plain: &SecretText,
     ) -> Result<(), String> {
         let verified = self.verify(key, &OpenOptions::default());
         let (opened, claims, _) = verified.map_err(|error| error.to_string())?;
-        if !values.iter().copied().eq(&opened.values) {
+        if values != opened.values {
             return Err("the values differ".to_owned());
         }
         let exact =

@@ -6,17 +6,22 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::document::path::{PathId, Paths, ROOT};
-use crate::document::tree::{Comment, NodeId, NodeKind, Style, Tree};
+use crate::document::tree::{Comment, Node, NodeId, NodeKind, Style, Tree};
 use crate::error::ParseError;
 use crate::format::Format;
+use crate::secret::SecretText;
 use crate::value::Value;
 
 mod beside;
+pub mod part;
 pub mod path;
+mod splice;
 pub mod tree;
+
+pub(crate) use splice::in_order;
+pub use splice::splice;
 
 /// Most bytes of a document, sealed or not.
 pub const DOCUMENT_BYTES_MAX: usize = 256 * 1024 * 1024;
@@ -54,11 +59,20 @@ pub struct Leaf {
     /// Its address; a comment has its container's.
     pub path: PathId,
     /// Its typed value as it stands in this text.
-    pub value: Arc<Value>,
-    /// Where it stands; nothing when it is reached through an alias.
-    pub site: Option<Site>,
-    /// Its node; nothing for a comment.
-    pub node: Option<NodeId>,
+    pub value: Value,
+    /// What of the tree it is.
+    pub origin: Origin,
+}
+
+/// What a leaf is in the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The comment at this position in [`Tree::comments`].
+    Comment(usize),
+    /// This node once more, reached through an alias: it stands nowhere.
+    Copy(NodeId),
+    /// This node.
+    Node(NodeId),
 }
 
 /// Where and how a leaf is written.
@@ -105,15 +119,14 @@ pub struct AliasUse {
 impl Leaf {
     /// Whether this is a comment.
     pub fn is_comment(&self) -> bool {
-        matches!(&self.site, Some(Site { style: Style::Comment, .. }))
+        matches!(self.origin, Origin::Comment(_))
     }
 
-    /// The value as text without the line breaks that a block scalar adds to a sealed value.
-    pub fn sealed_text(&self) -> Option<&str> {
-        let text = self.value.as_text()?;
-        match self.site.as_ref().map(|site| &site.style) {
-            Some(Style::Literal(_) | Style::Folded(_)) => Some(text.trim_end_matches('\n')),
-            _ => Some(text),
+    /// Its node; nothing for a comment.
+    pub fn node(&self) -> Option<NodeId> {
+        match self.origin {
+            Origin::Comment(_) => None,
+            Origin::Copy(node) | Origin::Node(node) => Some(node),
         }
     }
 }
@@ -124,8 +137,16 @@ impl Document {
     /// # Errors
     /// [`ParseError`] with the place, when the text is not acceptable or exceeds a limit.
     pub fn read(text: &str, format: Format) -> Result<Self, ParseError> {
+        Self::read_whole(&SecretText::from(text), format)
+    }
+
+    /// As [`Document::read`], with values and names that are parts of `text`.
+    ///
+    /// # Errors
+    /// As [`Document::read`].
+    pub(crate) fn read_whole(text: &SecretText, format: Format) -> Result<Self, ParseError> {
         let tree = read_tree(text, format)?;
-        Self::of_tree(text, format, tree)
+        Self::of_tree(text.expose_secret(), format, tree)
     }
 
     fn of_tree(text: &str, format: Format, tree: Tree) -> Result<Self, ParseError> {
@@ -155,13 +176,43 @@ impl Document {
     }
 
     /// The values of its leaves alone.
-    pub(crate) fn into_values(self) -> Vec<Arc<Value>> {
+    pub(crate) fn into_values(self) -> Vec<Value> {
         self.leaves.into_iter().map(|leaf| leaf.value).collect()
+    }
+
+    /// Where a leaf stands; nothing when it is reached through an alias.
+    pub fn site(&self, leaf: &Leaf) -> Option<Site> {
+        match leaf.origin {
+            Origin::Copy(_) => None,
+            Origin::Comment(index) => {
+                let place = &self.tree.comments[index].place;
+                let (outer, inner) = (place.clone(), place.clone());
+                Some(Site { outer, inner, core_tag: None, style: Style::Comment })
+            }
+            Origin::Node(node) => {
+                let Node { kind, outer, inner, core_tag, .. } = &self.tree.nodes[node];
+                let NodeKind::Scalar { style, .. } = kind else { return None };
+                let (outer, inner) = (outer.clone(), inner.clone());
+                Some(Site { outer, inner, core_tag: core_tag.clone(), style: style.clone() })
+            }
+        }
+    }
+
+    /// The leaf's value as text without the line breaks that a block scalar adds to a sealed value.
+    pub fn sealed_text<'a>(&self, leaf: &'a Leaf) -> Option<&'a str> {
+        let text = leaf.value.as_text()?;
+        let Origin::Node(node) = leaf.origin else { return Some(text) };
+        match &self.tree.nodes[node].kind {
+            NodeKind::Scalar { style: Style::Literal(_) | Style::Folded(_), .. } => {
+                Some(text.trim_end_matches('\n'))
+            }
+            _ => Some(text),
+        }
     }
 
     /// Line of a leaf, counted from 1.
     pub fn line(&self, text: &str, leaf: &Leaf) -> usize {
-        let offset = leaf.site.as_ref().map_or(0, |site| site.inner.start);
+        let offset = self.site(leaf).map_or(0, |site| site.inner.start);
         text[..offset.min(text.len())].bytes().filter(|byte| *byte == b'\n').count() + 1
     }
 
@@ -174,34 +225,41 @@ impl Document {
     }
 }
 
-fn read_tree(text: &str, format: Format) -> Result<Tree, ParseError> {
+fn read_tree(text: &SecretText, format: Format) -> Result<Tree, ParseError> {
     if text.len() > DOCUMENT_BYTES_MAX {
-        return Err(ParseError::at(text, 0, "the document is larger than 256 MiB"));
+        return Err(ParseError::at(text.expose_secret(), 0, "the document is larger than 256 MiB"));
     }
     format.syntax().read(text)
 }
 
-/// The values of the document's leaves, for a caller who needs to know nothing else of it. Comments may be left out.
+/// What `look` makes of the values of the document's leaves, for a caller who needs to know nothing else of it. Comments
+/// may be left out.
 ///
 /// # Errors
 /// As [`Document::read`].
-pub(crate) fn values(text: &str, format: Format) -> Result<Vec<Arc<Value>>, ParseError> {
+pub(crate) fn with_values<T>(
+    text: &SecretText,
+    format: Format,
+    look: impl FnOnce(&[&Value]) -> T,
+) -> Result<T, ParseError> {
     let tree = read_tree(text, format)?;
-    let mut values = Vec::new();
+    let mut values = Vec::with_capacity(tree.nodes.len());
     let mut roots = tree.documents.iter().filter_map(|part| part.root);
     if roots.all(|root| tree.values(root, 0, &mut values)) && values.len() <= LEAVES_MAX {
-        return Ok(values);
+        return Ok(look(&values));
     }
-    Ok(Document::of_tree(text, format, tree)?.into_values())
+    drop(values);
+    let document = Document::of_tree(text.expose_secret(), format, tree)?;
+    Ok(look(&document.leaves.iter().map(|leaf| &leaf.value).collect::<Vec<_>>()))
 }
 
 /// A comment's neighbours: the container, and the entry of it that it comes before.
-type CommentsBySlot<'a> = HashMap<(Option<NodeId>, usize), Vec<&'a Comment>>;
+type CommentsBySlot = HashMap<(Option<NodeId>, usize), Vec<usize>>;
 
-fn by_container(tree: &Tree) -> CommentsBySlot<'_> {
-    let mut comments: CommentsBySlot<'_> = HashMap::new();
-    for comment in &tree.comments {
-        comments.entry((comment.container, comment.slot)).or_default().push(comment);
+fn by_container(tree: &Tree) -> CommentsBySlot {
+    let mut comments = CommentsBySlot::new();
+    for (index, comment) in tree.comments.iter().enumerate() {
+        comments.entry((comment.container, comment.slot)).or_default().push(index);
     }
     comments
 }
@@ -209,7 +267,7 @@ fn by_container(tree: &Tree) -> CommentsBySlot<'_> {
 struct Walk<'a> {
     text: &'a str,
     tree: &'a Tree,
-    comments: CommentsBySlot<'a>,
+    comments: CommentsBySlot,
     paths: Paths,
     leaves: Vec<Leaf>,
     events: Vec<Event>,
@@ -268,14 +326,9 @@ impl Walk<'_> {
                 }
                 Ok(())
             }
-            NodeKind::Scalar { value, style } => {
-                let site = Site {
-                    outer: node.outer.clone(),
-                    inner: node.inner.clone(),
-                    core_tag: node.core_tag.clone(),
-                    style: style.clone(),
-                };
-                self.leaf(path, value.clone(), Some(site), Some(id))
+            NodeKind::Scalar { value, .. } => {
+                let origin = if self.copying { Origin::Copy(id) } else { Origin::Node(id) };
+                self.leaf(path, value.clone(), origin, node.inner.start)
             }
         }
     }
@@ -311,54 +364,26 @@ impl Walk<'_> {
         if self.copying || self.comments.is_empty() {
             return Ok(());
         }
-        for comment in self.comments.remove(&(container, slot)).unwrap_or_default() {
-            let site = Site {
-                outer: comment.place.clone(),
-                inner: comment.place.clone(),
-                core_tag: None,
-                style: Style::Comment,
-            };
-            self.leaf(path, Value::comment(comment.text.expose_secret()).into(), Some(site), None)?;
+        for index in self.comments.remove(&(container, slot)).unwrap_or_default() {
+            let Comment { text, place, .. } = &self.tree.comments[index];
+            let value = Value::comment(text.expose_secret());
+            self.leaf(path, value, Origin::Comment(index), place.start)?;
         }
         Ok(())
     }
 
-    fn leaf(
-        &mut self,
-        path: PathId,
-        value: Arc<Value>,
-        site: Option<Site>,
-        node: Option<NodeId>,
-    ) -> Result<(), ParseError> {
-        let offset = site.as_ref().map_or(0, |site| site.inner.start);
+    fn leaf(&mut self, path: PathId, value: Value, origin: Origin, offset: usize) -> Result<(), ParseError> {
         if self.leaves.len() == LEAVES_MAX {
             return Err(self.refuse(offset, format!("more than {LEAVES_MAX} values")));
         }
         self.events.push(Event::Leaf(self.leaves.len()));
-        let site = if self.copying { None } else { site };
-        self.leaves.push(Leaf { document: self.document, path, value, site, node });
+        self.leaves.push(Leaf { document: self.document, path, value, origin });
         Ok(())
     }
 
     fn refuse(&self, offset: usize, reason: String) -> ParseError {
         ParseError::at(self.text, offset, reason)
     }
-}
-
-/// `text` with each place replaced. Places must not overlap; they are put into text order here.
-pub fn splice<T: AsRef<str>>(text: &str, mut replacements: Vec<(Range<usize>, T)>) -> String {
-    replacements.sort_by_key(|(place, _)| (place.start, place.end));
-    let added: usize = replacements.iter().map(|(_, new)| new.as_ref().len()).sum();
-    let mut spliced = String::with_capacity(text.len() + added);
-    let mut copied = 0;
-    for (place, new) in replacements {
-        debug_assert!(copied <= place.start, "places overlap at byte {}", place.start);
-        spliced.push_str(&text[copied..place.start]);
-        spliced.push_str(new.as_ref());
-        copied = place.end;
-    }
-    spliced.push_str(&text[copied..]);
-    spliced
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub(crate) fn rewrite(
     plain: &SecretText,
     options: &WriteOptions,
 ) -> Result<String, EncryptError> {
-    let document = Document::read_to_seal(plain.expose_secret(), open.format(), &open.metadata().selector)?;
+    let document = Document::read_to_seal(plain, open.format(), &open.metadata().selector)?;
     let kept = match open.verdict() {
         Verdict::NeverSealed if options.seal => HashMap::new(),
         _ => kept_texts(open, &document),
@@ -73,7 +73,7 @@ pub(crate) fn rewrite(
 fn kept_texts(open: &OpenFile, document: &Document) -> HashMap<usize, String> {
     let before = &open.sealed.document;
     let old = addressed(before, |index| &open.values[index]);
-    let new = addressed(document, |index| &*document.leaves[index].value);
+    let new = addressed(document, |index| &document.leaves[index].value);
     let same = |(old, new): &(&Addressed<'_>, &Addressed<'_>)| old == new;
     let first = old.iter().zip(&new).take_while(same).count();
     let last = old[first..].iter().rev().zip(new[first..].iter().rev()).take_while(same).count();
@@ -172,7 +172,7 @@ fn edited(text: &str, document: &Document, path: &TreePath, value: &Plain) -> Re
 fn child(document: &Document, node: NodeId, step: &Step) -> Result<Option<NodeId>, PathError> {
     match (&document.tree.nodes[node].kind, step) {
         (NodeKind::Map { entries, .. }, Step::Key(key)) => {
-            Ok(entries.iter().find(|entry| &entry.name == key).map(|entry| entry.value))
+            Ok(entries.iter().find(|entry| entry.name == **key).map(|entry| entry.value))
         }
         (NodeKind::List { items, .. }, Step::Index(index)) if *index <= items.len() => {
             Ok(items.get(*index).copied())

@@ -6,13 +6,13 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::Timestamp;
 use crate::aead::ValueCipher;
 use crate::data_key::{self, Groups};
 use crate::decrypt::SealedFile;
-use crate::document::{BLOCK_KEY, Document, splice};
+use crate::document::part::TextPart;
+use crate::document::{BLOCK_KEY, Document, Origin, splice};
 use crate::error::{EncryptError, ParseError};
 use crate::format::{Copied, Format, delta};
 use crate::mac::{self, MacHasher};
@@ -59,7 +59,7 @@ pub fn encrypt(
     options: &EncryptOptions<'_>,
 ) -> Result<String, EncryptError> {
     let plain = &format.document_text(plain.expose_bytes())?;
-    let document = Document::read_to_seal(plain.expose_secret(), format, &options.selector)?;
+    let document = Document::read_to_seal(plain, format, &options.selector)?;
     if object::profile(&document) == Profile::Object && !matches!(options.bind, Some(Bind::Object(_))) {
         let reason = "an EncryptedSecret is made from the manifest of a Secret by `lacre kube seal`";
         return Err(EncryptError::Object(reason.to_owned()));
@@ -133,7 +133,7 @@ impl Sealing<'_> {
         cipher: &ValueCipher,
         kept: Kept<'_>,
         options: &WriteOptions,
-    ) -> Result<Vec<Option<String>>, EncryptError> {
+    ) -> Result<Vec<Option<TextPart>>, EncryptError> {
         let document = &self.document;
         let comments = |index: usize| {
             let leaf = &document.leaves[index];
@@ -153,28 +153,38 @@ impl Sealing<'_> {
             });
         }
         let parts = parallel::by_parts(selected.len(), |part| {
+            let is_fresh = |index: &usize| selected[*index] && document.leaves[*index].value.is_sealable();
+            let room = |index: usize| Sealed::room(document.leaves[index].value.bytes().len());
+            let mut texts = String::with_capacity(part.clone().filter(is_fresh).map(room).sum());
+            let mut places = Vec::with_capacity(part.len());
             let cipher = cipher.another();
             let mut additional = String::new();
-            let seal = |index: usize| {
+            for index in part {
                 let leaf = &document.leaves[index];
-                if !selected[index] || !leaf.value.is_sealable() {
-                    return self.clear(index).map(|()| None);
-                }
-                let fresh = || {
+                let start = texts.len();
+                if !is_fresh(&index) {
+                    self.clear(index)?;
+                } else if let Some(text) = kept(index) {
+                    texts.push_str(&text);
+                } else {
                     document.paths.write_associated_data(leaf.path, &mut additional);
-                    cipher.seal(&leaf.value, additional.as_bytes()).text()
-                };
-                Ok(Some(kept(index).unwrap_or_else(fresh)))
+                    cipher.seal(&leaf.value, additional.as_bytes()).push_text(&mut texts);
+                }
+                places.push(start..texts.len());
+            }
+            let texts = SecretText::new(texts);
+            let text = |place: Range<usize>| {
+                (!place.is_empty()).then(|| TextPart::of(&texts, &texts.expose_secret()[place]))
             };
-            part.map(seal).collect::<Result<Vec<_>, EncryptError>>()
+            Ok(places.into_iter().map(text).collect::<Vec<_>>())
         });
-        let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let parts = parts.into_iter().collect::<Result<Vec<_>, EncryptError>>()?;
         Ok(parts.into_iter().flatten().collect())
     }
 
     fn clear(&self, index: usize) -> Result<(), EncryptError> {
         let leaf = &self.document.leaves[index];
-        match leaf.sealed_text().is_some_and(Sealed::looks_like) {
+        match self.document.sealed_text(leaf).is_some_and(Sealed::looks_like) {
             true => Err(EncryptError::ClearSealedForm {
                 path: self.document.paths.shown(leaf.path),
                 line: self.document.line(self.plain.expose_secret(), leaf),
@@ -186,32 +196,33 @@ impl Sealing<'_> {
     /// What is put where, and what of the author's spelling that loses.
     fn replacements<'a>(
         &self,
-        sealed: &'a [Option<String>],
+        sealed: &'a [Option<TextPart>],
     ) -> Result<(Replacements<'a>, Source), EncryptError> {
-        let text = self.plain.expose_secret();
-        let syntax = self.document.format.syntax();
+        let (document, text) = (&self.document, self.plain.expose_secret());
+        let syntax = document.format.syntax();
         let mut source = Source::default();
-        let one_line = object::profile(&self.document) == Profile::Object;
+        let one_line = object::profile(document) == Profile::Object;
         let mut replacements = self.expanded_aliases(sealed, &mut source)?;
-        let parts = parallel::by_parts(self.document.leaves.len(), |part| {
+        let parts = parallel::by_parts(document.leaves.len(), |part| {
             let (mut replacements, mut spellings) = (Vec::with_capacity(part.len()), Vec::new());
             for index in part {
-                let leaf = &self.document.leaves[index];
-                let (Some(site), Some(enc)) = (&leaf.site, &sealed[index]) else { continue };
-                let default = syntax.opened(text, site, &leaf.value);
+                let leaf = &document.leaves[index];
+                let (Some(enc), Some(site)) = (&sealed[index], document.site(leaf)) else { continue };
+                let default = syntax.opened(text, &site, &leaf.value);
                 let author = &text[default.place];
                 if default.text != author {
                     spellings.push((index, delta(&default.text, author)));
                 }
-                let sealed = syntax.sealed(text, site, enc, one_line);
-                // Most often it is the sealed text itself, which is there already.
-                let text = if sealed.text == *enc { Cow::from(enc) } else { sealed.text.into() };
-                replacements.push((sealed.place, text));
+                let sealed = syntax.sealed(text, &site, enc, one_line);
+                replacements.push((sealed.place, sealed.text));
             }
             (replacements, spellings)
         });
         for (part, spellings) in parts {
-            replacements.extend(part);
+            match replacements.is_empty() {
+                true => replacements = part,
+                false => replacements.extend(part),
+            }
             source.leaves.extend(spellings);
         }
         Ok((replacements, source))
@@ -220,22 +231,28 @@ impl Sealing<'_> {
     /// An alias can stay while nothing that it repeats is sealed; else its content is written out in its place.
     fn expanded_aliases(
         &self,
-        sealed: &[Option<String>],
+        sealed: &[Option<TextPart>],
         source: &mut Source,
     ) -> Result<Replacements<'static>, EncryptError> {
         let (document, text) = (&self.document, self.plain.expose_secret());
+        if document.aliases.is_empty() {
+            return Ok(Vec::new());
+        }
         let originals: HashMap<usize, usize> = document
             .leaves
             .iter()
             .enumerate()
-            .filter_map(|(index, leaf)| leaf.site.as_ref().and(leaf.node).map(|node| (node, index)))
+            .filter_map(|(index, leaf)| match leaf.origin {
+                Origin::Node(node) => Some((node, index)),
+                Origin::Comment(_) | Origin::Copy(_) => None,
+            })
             .collect();
         let mut expanded = Vec::new();
         for alias in &document.aliases {
             let place = document.tree.nodes[alias.node].outer.clone();
             let refuse = |reason: &str| EncryptError::from(ParseError::at(text, place.start, reason));
             for index in alias.leaves.clone() {
-                let original = document.leaves[index].node.and_then(|node| originals.get(&node));
+                let original = document.leaves[index].node().and_then(|node| originals.get(&node));
                 let leaks =
                     original.is_some_and(|original| sealed[*original].is_some()) && sealed[index].is_none();
                 if leaks {
@@ -255,7 +272,7 @@ impl Sealing<'_> {
             let mut next = alias.leaves.clone().filter(|index| !document.leaves[*index].is_comment());
             let mut copied = || match next.next() {
                 Some(index) => match &sealed[index] {
-                    Some(enc) => Copied::Sealed(enc.clone()),
+                    Some(enc) => Copied::Sealed(enc.to_string()),
                     None => Copied::Clear(Value::clone(&document.leaves[index].value)),
                 },
                 None => Copied::Clear(Value::Null),
@@ -267,7 +284,7 @@ impl Sealing<'_> {
         Ok(expanded)
     }
 
-    fn mac(&self, sealed: &[Option<String>]) -> crate::secret::SecretBytes {
+    fn mac(&self, sealed: &[Option<TextPart>]) -> crate::secret::SecretBytes {
         let mut hasher = MacHasher::new(self.metadata.mac_only_encrypted);
         for (leaf, sealed) in self.document.leaves.iter().zip(sealed) {
             let counts = sealed.is_some() || !self.metadata.mac_only_encrypted;
@@ -281,7 +298,7 @@ impl Sealing<'_> {
     fn claims(
         &self,
         metadata: &Metadata,
-        sealed: &[Option<String>],
+        sealed: &[Option<TextPart>],
         source: Source,
     ) -> Result<Claims, EncryptError> {
         let document = &self.document;
@@ -308,14 +325,15 @@ fn verified(
     written: String,
     format: Format,
     key: &DataKey,
-    values: &[Arc<Value>],
+    values: &[Value],
     plain: &SecretText,
 ) -> Result<String, EncryptError> {
-    let file =
-        SealedFile::of_text(written, format).map_err(|error| EncryptError::Unverified(error.to_string()))?;
-    let values: Vec<&Value> = values.iter().map(|value| &**value).collect();
-    file.reopens_to(key, &values, plain).map_err(EncryptError::Unverified)?;
-    Ok(file.text)
+    let file = SealedFile::of_text(SecretText::new(written), format)
+        .map_err(|error| EncryptError::Unverified(error.to_string()))?;
+    file.reopens_to(key, values, plain).map_err(EncryptError::Unverified)?;
+    let SealedFile { text, document, .. } = file;
+    drop(document);
+    Ok(text.into_exposed())
 }
 
 /// `text` with the replacements made and the block in every document; the seal stands in the first.

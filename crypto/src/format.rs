@@ -2,13 +2,14 @@
 //!
 //! [`Syntax`] is the one trait of a format. Nothing outside this module and its folder knows a format.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
 use serde_json::{Map, Value as Plain};
 
 use crate::document::Site;
-use crate::document::tree::{NodeId, Tree};
+use crate::document::tree::{Entry, NodeId, Tree};
 use crate::error::{ParseError, PathError};
 use crate::secret::{SecretBytes, SecretText};
 use crate::value::Value;
@@ -124,10 +125,25 @@ impl Format {
     /// The file's content that the clear text of a document stands for; nothing for a text that is none.
     pub(crate) fn content(self, text: SecretText) -> Option<SecretBytes> {
         match self {
-            Self::Binary => binary::content(text.expose_secret()),
+            Self::Binary => binary::content(&text),
             _ => Some(text.into_bytes()),
         }
     }
+}
+
+/// Up to how many entries each key is compared with each other instead of being hashed.
+const FEW_ENTRIES: usize = 8;
+
+/// Whether a key stands twice.
+fn has_duplicates(entries: &[Entry]) -> bool {
+    if entries.len() <= FEW_ENTRIES {
+        let is_earlier = |(index, entry): (usize, &Entry)| {
+            entries[..index].iter().any(|earlier| earlier.name == entry.name)
+        };
+        return entries.iter().enumerate().any(is_earlier);
+    }
+    let mut known = HashSet::with_capacity(entries.len());
+    !entries.iter().all(|entry| known.insert(entry.name.as_str()))
 }
 
 /// What a value looks like in an expanded alias.
@@ -145,25 +161,25 @@ pub(crate) struct Insertion {
 }
 
 /// What is put where.
-pub(crate) struct Replacement {
+pub(crate) struct Replacement<'a> {
     pub(crate) place: Range<usize>,
-    pub(crate) text: String,
+    pub(crate) text: Cow<'a, str>,
 }
 
 /// All that differs between formats.
 pub(crate) trait Syntax: Sync {
     /// Takes `text` apart.
-    fn read(&self, text: &str) -> Result<Tree, ParseError>;
+    fn read(&self, text: &SecretText) -> Result<Tree, ParseError>;
 
     /// Gives each comment the container that it will have once the aliases `written_out` are.
     fn attach_comments(&self, _text: &str, _tree: &mut Tree, _written_out: &HashSet<NodeId>) {}
 
     /// What puts the sealed text `enc` at a site in the style that is there; on one line where `one_line` says so.
-    fn sealed(&self, text: &str, site: &Site, enc: &str, one_line: bool) -> Replacement;
+    fn sealed<'a>(&self, text: &str, site: &Site, enc: &'a str, one_line: bool) -> Replacement<'a>;
 
     /// What puts `value` at a site in the style that is there, where that can hold it: the default spelling, from
     /// which the seal's deltas count.
-    fn opened(&self, text: &str, site: &Site, value: &Value) -> Replacement;
+    fn opened<'a>(&self, text: &str, site: &Site, value: &'a Value) -> Replacement<'a>;
 
     /// One line of text for a copy of `node` with the values that `next` gives, in order. Only asked of a format whose
     /// reader finds aliases, which is YAML's.
@@ -201,7 +217,7 @@ pub(crate) trait Syntax: Sync {
         tree: &Tree,
         node: NodeId,
         json: &Plain,
-    ) -> Result<Replacement, PathError>;
+    ) -> Result<Replacement<'static>, PathError>;
 
     /// What takes the entry or item at `index` out of `collection`, with its own comments.
     fn removal(
@@ -210,5 +226,5 @@ pub(crate) trait Syntax: Sync {
         tree: &Tree,
         collection: NodeId,
         index: usize,
-    ) -> Result<Vec<Replacement>, PathError>;
+    ) -> Result<Vec<Replacement<'static>>, PathError>;
 }

@@ -60,7 +60,7 @@ impl SealedFile {
     pub fn inspect(&self, now: Timestamp) -> Inspection {
         let block = self.document.tree.root_entry(0, BLOCK_KEY).map_or(0, |entry| entry.place.start);
         let mut work =
-            Inspecting { file: self, lines: Lines::of(&self.text), block, found: Inspection::default() };
+            Inspecting { file: self, lines: Lines::of(self.text()), block, found: Inspection::default() };
         work.found.has_seal = self.metadata.seal.is_some();
         work.found.is_object = object::profile(&self.document) == Profile::Object;
         work.found.block_line = work.lines.number(block);
@@ -133,7 +133,8 @@ impl Inspecting<'_> {
 
     /// Where a leaf stands; a copy by alias has no place of its own.
     fn offset(&self, index: usize) -> usize {
-        self.file.document.leaves[index].site.as_ref().map_or(0, |site| site.inner.start)
+        let document = &self.file.document;
+        document.site(&document.leaves[index]).map_or(0, |site| site.inner.start)
     }
 
     fn path(&self, index: usize) -> String {
@@ -238,7 +239,7 @@ impl Inspecting<'_> {
         let document = &self.file.document;
         let says = |key: &str| document.text_at(&[key]).is_some();
         if document.format == Format::Yaml && says("apiVersion") && says("kind") {
-            ambiguous_words(&self.file.text, document)
+            ambiguous_words(self.file.text(), document)
                 .into_iter()
                 .for_each(|(offset, word)| self.add(offset, Problem::AmbiguousWord(word)));
         }
@@ -292,9 +293,9 @@ fn ambiguous_words(text: &str, document: &Document) -> Vec<(usize, String)> {
     for node in &document.tree.nodes {
         match &node.kind {
             NodeKind::Map { entries, .. } => {
-                let bare = entries.iter().filter(|entry| text[entry.place.clone()] == entry.name);
+                let bare = entries.iter().filter(|entry| entry.name == text[entry.place.clone()]);
                 let words = bare.filter(|entry| is_yaml_1_1_word(&entry.name));
-                found.extend(words.map(|entry| (entry.place.start, entry.name.clone())));
+                found.extend(words.map(|entry| (entry.place.start, entry.name.to_string())));
             }
             NodeKind::Scalar { value, style: Style::Plain { .. } }
                 if value.kind() == Some(ValueType::Str) =>

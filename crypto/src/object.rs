@@ -5,7 +5,7 @@
 
 use serde_json::Value as Plain;
 
-use crate::document::Document;
+use crate::document::{Document, Origin};
 use crate::format::Format;
 use crate::seal::{Bind, ObjectBind, Profile, Scope};
 use crate::selector::{Selector, SelectorKind};
@@ -72,7 +72,8 @@ pub(crate) fn tree_with<'a>(
 ) -> Result<String, ObjectError> {
     let mut object = plain(document)?;
     for (index, leaf) in document.leaves.iter().enumerate() {
-        let text = sealed(index).or_else(|| leaf.sealed_text().filter(|_| leaf.site.is_some()));
+        let text = sealed(index)
+            .or_else(|| document.sealed_text(leaf).filter(|_| !matches!(leaf.origin, Origin::Copy(_))));
         let keys = document.paths.components(leaf.path);
         if let (Some(text), [first, second, third], false) = (text, keys.as_slice(), leaf.is_comment())
             && *first == "spec"

@@ -71,7 +71,7 @@ fn anew(
     options: &WriteOptions,
 ) -> Result<String, EncryptError> {
     let plain = &open.document_text()?;
-    let document = Document::read_to_seal(plain.expose_secret(), open.format(), &open.metadata().selector)?;
+    let document = Document::read_to_seal(plain, open.format(), &open.metadata().selector)?;
     let work = Sealing { plain, document, key, metadata, bind: open.bind().cloned() };
     work.write(&|_| None, options)
 }
@@ -80,8 +80,8 @@ fn anew(
 fn resealed(open: &OpenFile, metadata: Metadata) -> Result<String, EncryptError> {
     let sealed = &open.sealed;
     let syntax = open.format().syntax();
-    let places = syntax.block_places(&sealed.text, &sealed.document.tree);
-    let body = splice(&sealed.text, places.into_iter().map(|place| (place, String::new())).collect());
+    let places = syntax.block_places(sealed.text(), &sealed.document.tree);
+    let body = splice(sealed.text(), places.into_iter().map(|place| (place, String::new())).collect());
     let document = Document::read(&body, open.format())?;
     let profile = object::profile(&document);
     let tree = match profile {

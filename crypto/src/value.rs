@@ -4,6 +4,8 @@
 //! equal when both are. The source spelling (`0x1F`, `1.10`) is no part of it; it rides in the seal
 //! ([`crate::seal`]), because a second plaintext for the same value makes other tools reuse a nonce.
 
+use std::ops::Range;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -197,18 +199,28 @@ impl Sealed {
 
     /// The text form.
     pub fn text(&self) -> String {
+        let mut text = String::with_capacity(Self::room(self.data.len()));
+        self.push_text(&mut text);
+        text
+    }
+
+    /// Most bytes of the text form of so many bytes of data.
+    pub(crate) fn room(data: usize) -> usize {
         // Nonce, tag, names and type are 104 bytes and the type's.
-        let mut text = String::with_capacity(120 + self.data.len().div_ceil(3) * 4);
+        112 + data.div_ceil(3) * 4
+    }
+
+    /// Adds the text form to `text`.
+    pub(crate) fn push_text(&self, text: &mut String) {
         text.push_str(PREFIX);
-        STANDARD.encode_string(&self.data, &mut text);
+        STANDARD.encode_string(&self.data, text);
         text.push_str(",iv:");
-        STANDARD.encode_string(self.nonce, &mut text);
+        STANDARD.encode_string(self.nonce, text);
         text.push_str(",tag:");
-        STANDARD.encode_string(self.tag, &mut text);
+        STANDARD.encode_string(self.tag, text);
         text.push_str(",type:");
         text.push_str(self.kind.word());
         text.push(']');
-        text
     }
 
     /// Reads the text form.
@@ -216,6 +228,33 @@ impl Sealed {
     /// # Errors
     /// A reason that repeats nothing of the text.
     pub fn parse(text: &str, form: Form) -> Result<Self, &'static str> {
+        let mut data = Vec::new();
+        let Fields { nonce, tag, kind, .. } = Fields::parse(text, form, &mut data)?;
+        Ok(Self { data, nonce, tag, kind })
+    }
+}
+
+/// A sealed value taken apart, with its data in memory that it shares with others.
+pub(crate) struct Fields {
+    /// The ciphertext's place there.
+    pub(crate) data: Range<usize>,
+    pub(crate) nonce: Nonce,
+    pub(crate) tag: [u8; 16],
+    pub(crate) kind: ValueType,
+}
+
+impl Fields {
+    /// Bytes that reading the data of `text` asks room for.
+    pub(crate) fn room(text: &str) -> usize {
+        let data = text.strip_prefix(PREFIX).and_then(|rest| rest.split(',').next()).unwrap_or_default();
+        base64::decoded_len_estimate(data.len())
+    }
+
+    /// Reads the text form, and adds its data to `bytes`.
+    ///
+    /// # Errors
+    /// A reason that repeats nothing of the text.
+    pub(crate) fn parse(text: &str, form: Form, bytes: &mut Vec<u8>) -> Result<Self, &'static str> {
         let rest = text.strip_prefix(PREFIX).ok_or("it does not have the form of a sealed value")?;
         let end = rest.rfind(']').ok_or("the sealed value is cut short")?;
         if form == Form::Strict && end + 1 != rest.len() {
@@ -229,7 +268,7 @@ impl Sealed {
         else {
             return Err("the sealed value does not have its four fields");
         };
-        let data = decode(data, form)?;
+        let data = decode_onto(bytes, data, form)?;
         let nonce = parse_nonce(nonce, form)?;
         let tag =
             decode_short(tag, form, |tag| tag.try_into().ok())?.ok_or("the tag is not 16 bytes long")?;
@@ -267,6 +306,18 @@ fn decode_short<T>(
         // Too long, in a loose form, or no base64 at all.
         Err(_) => decode(text, form).map(|bytes| take(&bytes)),
     }
+}
+
+/// Adds what `text` stands for to `bytes`, and says where it is.
+fn decode_onto(bytes: &mut Vec<u8>, text: &str, form: Form) -> Result<Range<usize>, &'static str> {
+    let start = bytes.len();
+    bytes.resize(start + base64::decoded_len_estimate(text.len()), 0);
+    let decoded = STANDARD.decode_slice(text, &mut bytes[start..]);
+    bytes.truncate(start + decoded.as_ref().map_or(0, |length| *length));
+    if decoded.is_err() {
+        bytes.extend(decode(text, form)?);
+    }
+    Ok(start..bytes.len())
 }
 
 fn decode(text: &str, form: Form) -> Result<Vec<u8>, &'static str> {

@@ -31,7 +31,9 @@ impl OpenFile {
             return Ok(Vec::new());
         };
         let variable = |entry: &Entry| match &document.tree.resolved(entry.value).kind {
-            NodeKind::Scalar { value, .. } => Ok(Variable { name: entry.name.clone(), value: bytes(value) }),
+            NodeKind::Scalar { value, .. } => {
+                Ok(Variable { name: entry.name.to_string(), value: bytes(value) })
+            }
             _ => Err(PathError(format!("`{}` holds a mapping or a list, and not one value", entry.name))),
         };
         entries.iter().map(variable).collect()

@@ -1,18 +1,19 @@
 //! Comments that would be sealed where stock readers look for them in several places, or in one that only they know.
 
+use crate::document::Document;
+use crate::document::part::TextPart;
 use crate::document::tree::{Comment, Entry, NodeId, NodeKind, Tree};
-use crate::document::{Document, Leaf};
 use crate::error::ParseError;
 
 /// Refuses the first sealed comment that stock readers would not open. A comment's seal holds for one address.
-pub(super) fn check(text: &str, document: &Document, sealed: &[Option<String>]) -> Result<(), ParseError> {
+pub(super) fn check(text: &str, document: &Document, sealed: &[Option<TextPart>]) -> Result<(), ParseError> {
     let tree = &document.tree;
     let places: Vec<usize> = document
         .leaves
         .iter()
         .zip(sealed)
         .filter(|(leaf, sealed)| sealed.is_some() && leaf.is_comment())
-        .filter_map(|(Leaf { site, .. }, _)| site.as_ref().map(|site| site.outer.start))
+        .filter_map(|(leaf, _)| document.site(leaf).map(|site| site.outer.start))
         .collect();
     if places.is_empty() {
         return Ok(());

@@ -140,16 +140,16 @@ impl<'a> Walk<'a> {
         let leaves = &document.leaves[index - count..index];
         for (number, (leaf, comment)) in leaves.iter().zip(comments).enumerate() {
             if let Piece::Comment { inline, .. } = comment {
-                let was_sealed = self.values[index - count + number] != *leaf.value;
-                *inline = !was_sealed && stands_beside(leaf, &document.leaves[index]);
+                let was_sealed = self.values[index - count + number] != leaf.value;
+                *inline = !was_sealed && stands_beside(document, leaf, &document.leaves[index]);
             }
         }
     }
 }
 
 /// Whether a comment begins behind the beginning of the scalar that it comes before.
-fn stands_beside(comment: &Leaf, scalar: &Leaf) -> bool {
-    match (&comment.site, &scalar.site) {
+fn stands_beside(document: &Document, comment: &Leaf, scalar: &Leaf) -> bool {
+    match (document.site(comment), document.site(scalar)) {
         (Some(comment), Some(scalar)) => {
             comment.style == Style::Comment && comment.inner.start >= scalar.inner.start
         }

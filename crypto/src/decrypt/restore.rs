@@ -1,11 +1,12 @@
 //! The author's text from a sealed one: every sealed value back in its place, in its spelling.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use crate::decrypt::SealedFile;
 use crate::document::tree::{NodeId, NodeKind};
-use crate::document::{self, Document, Event, splice};
+use crate::document::{self, Document, Event, in_order, splice};
 use crate::error::DecryptError;
 use crate::format::{Edit, Format, apply, untyped};
 use crate::parallel;
@@ -14,7 +15,7 @@ use crate::secret::SecretText;
 use crate::value::{Value, ValueType};
 
 /// Places and what is put there.
-type Replacements = Vec<(Range<usize>, String)>;
+type Replacements<'a> = Vec<(Range<usize>, Cow<'a, str>)>;
 
 /// Puts `values` into the places of `file`, spelled as `source` says where that still means the same, and cuts out
 /// the `sops` block.
@@ -41,7 +42,7 @@ pub(super) fn unwritable() -> DecryptError {
 
 /// As [`text`], for a caller that compares the result itself.
 pub(super) fn unchecked(file: &SealedFile, values: &[Value], source: Option<&Source>) -> SecretText {
-    let SealedFile { text, document, .. } = file;
+    let (text, document) = (file.text(), &file.document);
     let syntax = document.format.syntax();
     let spellings: HashMap<usize, &Vec<Edit>> =
         source.iter().flat_map(|source| &source.leaves).map(|(leaf, edits)| (*leaf, edits)).collect();
@@ -51,25 +52,28 @@ pub(super) fn unchecked(file: &SealedFile, values: &[Value], source: Option<&Sou
     let emptied = emptied_lists(document, values);
     let restored = |index: usize| {
         let leaf = &document.leaves[index];
-        let site = leaf.site.as_ref()?;
         let covered = !leaf.is_comment() && aliased.iter().any(|aliased| aliased.leaves.contains(&index));
-        if covered || values[index] == *leaf.value {
+        if covered || values[index] == leaf.value {
             return None;
         }
+        let site = document.site(leaf)?;
         if values[index].kind() == Some(ValueType::Comment) && !leaf.is_comment() {
-            let is_last = leaf.node.is_some_and(|node| emptied.contains(&node));
+            let is_last = leaf.node().is_some_and(|node| emptied.contains(&node));
             return Some(list_comment(text, &site.outer, &values[index], is_last));
         }
-        let default = syntax.opened(text, site, &values[index]);
+        let default = syntax.opened(text, &site, &values[index]);
         let spelled = spellings.get(&index).and_then(|edits| apply(&default.text, edits));
-        Some((default.place, spelled.unwrap_or(default.text)))
+        Some((default.place, spelled.map_or(default.text, Cow::from)))
     };
-    let parts =
-        parallel::by_parts(document.leaves.len(), |part| part.filter_map(restored).collect::<Replacements>());
-    let mut replacements: Replacements = parts.into_iter().flatten().collect();
-    replacements.extend(aliased.into_iter().map(|aliased| (aliased.place, aliased.name)));
+    let parts = parallel::by_parts(document.leaves.len(), |part| {
+        part.filter_map(restored).collect::<Replacements<'_>>()
+    });
+    let mut parts = parts.into_iter();
+    let mut replacements = parts.next().unwrap_or_default();
+    replacements.extend(parts.flatten());
+    replacements.extend(aliased.into_iter().map(|aliased| (aliased.place, aliased.name.into())));
     let blocks = syntax.block_places(text, &document.tree);
-    replacements.extend(blocks.into_iter().map(|place| (place, String::new())));
+    replacements.extend(blocks.into_iter().map(|place| (place, Cow::default())));
     let mut restored = splice(text, outermost(replacements));
     if source.is_some_and(|source| source.eof) {
         let ended = match document.format {
@@ -83,8 +87,8 @@ pub(super) fn unchecked(file: &SealedFile, values: &[Value], source: Option<&Sou
 }
 
 /// The replacements that are not inside another: a block scalar with its header takes the header's comment along.
-fn outermost(mut replacements: Replacements) -> Replacements {
-    replacements.sort_by_key(|(place, _)| (place.start, std::cmp::Reverse(place.end)));
+fn outermost(mut replacements: Replacements<'_>) -> Replacements<'_> {
+    in_order(&mut replacements, |place| (place.start, std::cmp::Reverse(place.end)));
     let mut end = 0;
     replacements.retain(|(place, _)| {
         let outside = place.start >= end;
@@ -105,7 +109,7 @@ fn aliased(document: &Document, event: usize, name: &str) -> Option<Aliased> {
     let name = name.to_owned();
     match document.events.get(event)? {
         Event::Leaf(leaf) => {
-            let place = document.leaves.get(*leaf)?.site.as_ref()?.outer.clone();
+            let place = document.site(document.leaves.get(*leaf)?)?.outer;
             Some(Aliased { place, leaves: *leaf..leaf + 1, name })
         }
         Event::Map(node) | Event::List(node) => {
@@ -135,7 +139,7 @@ fn aliased(document: &Document, event: usize, name: &str) -> Option<Aliased> {
 fn emptied_lists(document: &Document, values: &[Value]) -> HashSet<NodeId> {
     let is_comment = |value: &Value| value.kind() == Some(ValueType::Comment);
     let leaves = document.leaves.iter().zip(values).filter(|(_, value)| is_comment(value));
-    let comments: HashSet<NodeId> = leaves.filter_map(|(leaf, _)| leaf.node).collect();
+    let comments: HashSet<NodeId> = leaves.filter_map(|(leaf, _)| leaf.node()).collect();
     let lists = document.tree.nodes.iter().filter_map(|node| match &node.kind {
         NodeKind::List { items, .. } if !comments.is_empty() => Some(items),
         _ => None,
@@ -146,18 +150,20 @@ fn emptied_lists(document: &Document, values: &[Value]) -> HashSet<NodeId> {
 
 /// Stock tools seal a list's comment as an item of the list: it becomes a comment again, the last one of a list
 /// without other items beside the brackets of an empty list.
-fn list_comment(text: &str, place: &Range<usize>, value: &Value, is_last: bool) -> (Range<usize>, String) {
+fn list_comment(
+    text: &str,
+    place: &Range<usize>,
+    value: &Value,
+    is_last: bool,
+) -> (Range<usize>, Cow<'static, str>) {
     let dash = text[..place.start].rfind('-').unwrap_or(place.start);
     let list = if is_last { "[] " } else { "" };
-    (dash..place.end, format!("{list}#{}", value.as_text().unwrap_or_default()))
+    (dash..place.end, format!("{list}#{}", value.as_text().unwrap_or_default()).into())
 }
 
 /// Whether the restored text reads as the very values that were opened.
 fn reads_as(file: &SealedFile, restored: &SecretText, values: &[Value]) -> bool {
-    let Ok(read) = document::values(restored.expose_secret(), file.document.format) else { return false };
     let is_value = |value: &&Value| value.kind() != Some(ValueType::Comment);
-    let mut read = read.iter().map(|value| &**value).filter(is_value);
-    let mut opened = values.iter().filter(is_value);
     let same = |read: &Value, opened: &Value| match file.document.format {
         // JSON has one kind of number, and stock tools took every one for a float until 3.13.
         Format::Json => read.bytes() == opened.bytes() && is_number(read) == is_number(opened),
@@ -165,13 +171,18 @@ fn reads_as(file: &SealedFile, restored: &SecretText, values: &[Value]) -> bool 
         Format::Dotenv | Format::Ini => read.as_text() == Some(&untyped(opened)),
         Format::Binary | Format::Yaml => read == opened,
     };
-    loop {
-        match (read.next(), opened.next()) {
-            (None, None) => return true,
-            (Some(read), Some(opened)) if same(read, opened) => {}
-            _ => return false,
+    let all = |read: &[&Value]| {
+        let mut read = read.iter().copied().filter(is_value);
+        let mut opened = values.iter().filter(is_value);
+        loop {
+            match (read.next(), opened.next()) {
+                (None, None) => return true,
+                (Some(read), Some(opened)) if same(read, opened) => {}
+                _ => return false,
+            }
         }
-    }
+    };
+    document::with_values(restored, file.document.format, all).unwrap_or(false)
 }
 
 fn is_number(value: &Value) -> bool {

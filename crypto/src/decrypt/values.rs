@@ -4,11 +4,13 @@ use std::ops::Range;
 
 use crate::aead::ValueCipher;
 use crate::decrypt::SealedFile;
+use crate::document::Leaf;
 use crate::document::path::PathId;
 use crate::error::DecryptError;
 use crate::parallel;
 use crate::seal::digest;
-use crate::value::{Form, Sealed, Value, ValueType};
+use crate::secret::{SecretBytes, SecretPool};
+use crate::value::{Fields, Form, Sealed, Value, ValueType};
 
 /// All leaves of a file, opened.
 pub(super) struct Opened {
@@ -16,6 +18,15 @@ pub(super) struct Opened {
     /// Whether the leaf was sealed.
     pub(super) sealed: Vec<bool>,
     pub(super) warnings: Vec<String>,
+}
+
+/// What became of a leaf.
+enum Found {
+    /// It is not sealed.
+    Clear,
+    Own(Value),
+    /// A value that is as it was opened, and its place among the opened bytes.
+    Pooled(ValueType, Range<usize>),
 }
 
 /// What opening the leaves needs to know.
@@ -33,12 +44,10 @@ impl Opening<'_> {
     /// The first leaf in the order of the document that does not open, or should not have been as it is.
     pub(super) fn all(&self) -> Result<Opened, DecryptError> {
         let leaves = self.file.document.leaves.len();
-        let mut all = Opened {
-            values: Vec::with_capacity(leaves),
-            sealed: Vec::with_capacity(leaves),
-            warnings: Vec::new(),
-        };
-        for part in parallel::by_parts(leaves, |part| self.part(part)) {
+        let mut parts = parallel::by_parts(leaves, |part| self.part(part)).into_iter();
+        let none = || Ok(Opened { values: Vec::new(), sealed: Vec::new(), warnings: Vec::new() });
+        let mut all = parts.next().unwrap_or_else(none)?;
+        for part in parts {
             let part = part?;
             all.values.extend(part.values);
             all.sealed.extend(part.sealed);
@@ -50,26 +59,35 @@ impl Opening<'_> {
 
     fn part(&self, part: Range<usize>) -> Result<Opened, DecryptError> {
         let document = &self.file.document;
-        let mut opened = Opened {
-            values: Vec::with_capacity(part.len()),
-            sealed: Vec::with_capacity(part.len()),
-            warnings: Vec::new(),
-        };
+        let texts = || part.clone().map(|index| digest::stored(document, index));
+        let mut pool = SecretPool::with_room(texts().flatten().map(Fields::room).sum());
+        let (mut found, mut warnings) = (Vec::with_capacity(part.len()), Vec::new());
         let mut additional = String::new();
-        for index in part {
+        for (index, text) in part.clone().zip(texts()) {
             let leaf = &document.leaves[index];
-            let value = match digest::stored(document, index) {
-                None => None,
-                Some(text) if leaf.is_comment() => self.comment(index, text, &mut opened.warnings)?,
+            found.push(match text {
+                None => Found::Clear,
+                Some(text) if leaf.is_comment() => {
+                    self.comment(index, text, &mut warnings)?.map_or(Found::Clear, Found::Own)
+                }
                 Some(text) => {
                     document.paths.write_associated_data(leaf.path, &mut additional);
-                    Some(self.value(index, text, &additional, &mut opened.warnings)?)
+                    self.value(index, text, &additional, &mut pool, &mut warnings)?
                 }
-            };
-            opened.sealed.push(value.is_some());
-            opened.values.push(value.unwrap_or_else(|| Value::clone(&leaf.value)));
+            });
         }
-        Ok(opened)
+        let pooled = pool.into_parts();
+        let sealed = found.iter().map(|found| !matches!(found, Found::Clear)).collect();
+        let value = |(found, leaf): (Found, &Leaf)| match found {
+            Found::Clear => leaf.value.clone(),
+            Found::Own(value) => value,
+            Found::Pooled(kind, place) => Value::Typed(kind, pooled(place)),
+        };
+        Ok(Opened {
+            values: found.into_iter().zip(&document.leaves[part]).map(value).collect(),
+            sealed,
+            warnings,
+        })
     }
 
     fn value(
@@ -77,23 +95,30 @@ impl Opening<'_> {
         index: usize,
         text: &str,
         additional_data: &str,
+        pool: &mut SecretPool,
         warnings: &mut Vec<String>,
-    ) -> Result<Value, DecryptError> {
+    ) -> Result<Found, DecryptError> {
         let refuse = |reason| self.refuse(index, reason);
-        let sealed = match Sealed::parse(text, Form::Strict) {
+        let bytes = pool.expose_secret_mut();
+        let start = bytes.len();
+        let sealed = match Fields::parse(text, Form::Strict, bytes) {
             Ok(sealed) => sealed,
             Err(_) if !self.was_sealed => {
-                let sealed = Sealed::parse(text, Form::Lax).map_err(refuse)?;
+                bytes.truncate(start);
+                let sealed = Fields::parse(text, Form::Lax, bytes).map_err(refuse)?;
                 warnings.push(format!("`{}` is sealed in a loose form: rewrite the file", self.path(index)));
                 sealed
             }
             Err(reason) => return Err(refuse(reason)),
         };
-        let kind = sealed.kind;
-        let bytes = self.cipher.open_in_place(sealed, additional_data.as_bytes());
-        let bytes =
-            bytes.ok_or_else(|| refuse("it does not open here: it was moved, exchanged or damaged"))?;
-        Value::from_opened(kind, bytes).map_err(refuse)
+        let Fields { data, nonce, tag, kind } = sealed;
+        if !self.cipher.open_slice(nonce, tag, &mut bytes[data.clone()], additional_data.as_bytes()) {
+            return Err(refuse("it does not open here: it was moved, exchanged or damaged"));
+        }
+        if matches!(kind, ValueType::Str | ValueType::Comment) {
+            return Ok(Found::Pooled(kind, data));
+        }
+        Value::from_opened(kind, SecretBytes::new(bytes[data].to_vec())).map(Found::Own).map_err(refuse)
     }
 
     /// A comment that does not open at its own place is tried further out, and in the collection that follows, since
@@ -169,7 +194,7 @@ impl Opening<'_> {
         let leaf = &self.file.document.leaves[index];
         DecryptError::Value {
             path: self.path(index),
-            line: self.file.document.line(&self.file.text, leaf),
+            line: self.file.document.line(self.file.text(), leaf),
             reason,
         }
     }

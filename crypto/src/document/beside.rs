@@ -7,6 +7,7 @@ use crate::document::Document;
 use crate::document::tree::{NodeId, NodeKind};
 use crate::error::ParseError;
 use crate::format::Format;
+use crate::secret::SecretText;
 use crate::selector::Selector;
 
 impl Document {
@@ -14,8 +15,12 @@ impl Document {
     ///
     /// # Errors
     /// As [`Document::read`].
-    pub(crate) fn read_to_seal(text: &str, format: Format, selector: &Selector) -> Result<Self, ParseError> {
-        let document = Self::read(text, format)?;
+    pub(crate) fn read_to_seal(
+        text: &SecretText,
+        format: Format,
+        selector: &Selector,
+    ) -> Result<Self, ParseError> {
+        let document = Self::read_whole(text, format)?;
         if document.aliases.is_empty() || selector.is_about_comments() {
             return Ok(document);
         }
@@ -27,6 +32,7 @@ impl Document {
         let written_out: HashSet<NodeId> =
             written_out.map(|alias| alias.node).filter(is_collection).collect();
         let Self { mut tree, .. } = document;
+        let text = text.expose_secret();
         format.syntax().attach_comments(text, &mut tree, &written_out);
         Self::of_tree(text, format, tree)
     }

@@ -14,7 +14,10 @@ pub const ROOT: PathId = PathId(0);
 /// mappings, are two entries.
 #[derive(Clone, Debug)]
 pub struct Paths {
-    entries: Vec<(PathId, String)>,
+    /// The parent of each, and where its key ends in `keys`.
+    entries: Vec<(PathId, usize)>,
+    /// All keys, one behind the other.
+    keys: String,
 }
 
 impl Default for Paths {
@@ -27,25 +30,25 @@ impl Paths {
     /// A table with the root alone, and room for `more` addresses.
     pub(crate) fn with_room(more: usize) -> Self {
         let mut entries = Vec::with_capacity(more + 1);
-        entries.push((ROOT, String::new()));
-        Self { entries }
+        entries.push((ROOT, 0));
+        Self { entries, keys: String::new() }
     }
 
     /// A new address: `key` under `parent`.
     pub fn child(&mut self, parent: PathId, key: &str) -> PathId {
         let id =
             PathId(u32::try_from(self.entries.len()).expect("fewer keys than bytes, and these are limited"));
-        self.entries.push((parent, key.to_owned()));
+        self.keys.push_str(key);
+        self.entries.push((parent, self.keys.len()));
         id
     }
 
     /// The keys from the root, outermost first.
     pub fn components(&self, mut id: PathId) -> Vec<&str> {
         let mut keys = Vec::new();
-        while id != ROOT {
-            let (parent, key) = &self.entries[id.0 as usize];
-            keys.push(key.as_str());
-            id = *parent;
+        while let Some((parent, key)) = self.split(id) {
+            keys.push(key);
+            id = parent;
         }
         keys.reverse();
         keys
@@ -65,8 +68,9 @@ impl Paths {
     /// The last key and the address it stands under; nothing for the root.
     pub fn split(&self, id: PathId) -> Option<(PathId, &str)> {
         (id != ROOT).then(|| {
-            let (parent, key) = &self.entries[id.0 as usize];
-            (*parent, key.as_str())
+            let (parent, end) = self.entries[id.index()];
+            let (_, start) = self.entries[id.index() - 1];
+            (parent, &self.keys[start..end])
         })
     }
 

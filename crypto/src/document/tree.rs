@@ -3,10 +3,10 @@
 //! The tree is only read. Writing replaces places in the text.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use serde_json::Value as Plain;
 
+use crate::document::part::TextPart;
 use crate::document::{BLOCK_KEY, DEPTH_MAX};
 use crate::secret::SecretText;
 use crate::value::{Value, ValueType};
@@ -73,8 +73,8 @@ pub enum NodeKind {
     },
     /// A leaf.
     Scalar {
-        /// Its typed value, which its leaf shares.
-        value: Arc<Value>,
+        /// Its typed value.
+        value: Value,
         /// How it is written.
         style: Style,
     },
@@ -84,7 +84,7 @@ pub enum NodeKind {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The key.
-    pub name: String,
+    pub name: TextPart,
     /// Its place.
     pub place: Range<usize>,
     /// The value's node.
@@ -160,7 +160,7 @@ impl Tree {
 
     /// Adds the values below a root to `values` in the order of leaves, without the `sops` block; whether all are there,
     /// which only a walk can tell when there are aliases or too many levels.
-    pub(crate) fn values(&self, id: NodeId, depth: usize, values: &mut Vec<Arc<Value>>) -> bool {
+    pub(crate) fn values<'a>(&'a self, id: NodeId, depth: usize, values: &mut Vec<&'a Value>) -> bool {
         match &self.nodes[id].kind {
             _ if depth > DEPTH_MAX => false,
             NodeKind::Alias { .. } => false,
@@ -169,7 +169,7 @@ impl Tree {
                 (depth == 0 && entry.name == BLOCK_KEY) || self.values(entry.value, depth + 1, values)
             }),
             NodeKind::Scalar { value, .. } => {
-                values.push(Arc::clone(value));
+                values.push(value);
                 true
             }
         }
@@ -187,7 +187,7 @@ impl Tree {
             }
             NodeKind::Map { entries, .. } => {
                 let entries =
-                    entries.iter().map(|entry| (entry.name.clone(), self.plain(entry.value, follow)));
+                    entries.iter().map(|entry| (entry.name.to_string(), self.plain(entry.value, follow)));
                 Plain::Object(entries.collect())
             }
             NodeKind::Scalar { value, .. } => plain_value(value),

@@ -59,7 +59,7 @@ fn find(document: &Document, path: &TreePath) -> Result<Option<(NodeId, usize)>,
 fn position(document: &Document, node: NodeId, step: &Step) -> Result<Option<usize>, PathError> {
     match (&document.tree.nodes[node].kind, step) {
         (NodeKind::Map { entries, .. }, Step::Key(key)) => {
-            Ok(entries.iter().position(|entry| &entry.name == key))
+            Ok(entries.iter().position(|entry| entry.name == **key))
         }
         (NodeKind::List { items, .. }, Step::Index(index)) => Ok(Some(*index).filter(|at| *at < items.len())),
         _ => super::child(document, node, step).map(|_| None),
@@ -132,7 +132,7 @@ fn leaves_below(document: &Document, node: NodeId) -> HashSet<usize> {
     let uses = document.aliases.iter().filter(|alias| inside.contains(&alias.node));
     let copies = uses.flat_map(|alias| alias.leaves.clone());
     let leaves = document.leaves.iter().enumerate();
-    let own = leaves.filter(|(_, leaf)| leaf.node.is_some_and(|node| inside.contains(&node)));
+    let own = leaves.filter(|(_, leaf)| leaf.node().is_some_and(|node| inside.contains(&node)));
     own.map(|(index, _)| index).chain(copies).collect()
 }
 
@@ -140,7 +140,7 @@ fn leaves_below(document: &Document, node: NodeId) -> HashSet<usize> {
 fn values<'a>(document: &'a Document, without: &HashSet<usize>) -> Vec<(Vec<&'a str>, &'a Value)> {
     let leaves = document.leaves.iter().enumerate();
     let values = leaves.filter(|(index, leaf)| !leaf.is_comment() && !without.contains(index));
-    values.map(|(_, leaf)| (document.paths.components(leaf.path), &*leaf.value)).collect()
+    values.map(|(_, leaf)| (document.paths.components(leaf.path), &leaf.value)).collect()
 }
 
 #[cfg(test)]
@@ -306,7 +306,7 @@ mod tests {
         while let Some((node, way)) = waiting.pop() {
             let steps: Vec<(Step, NodeId)> = match &document.tree.nodes[node].kind {
                 NodeKind::Map { entries, .. } => {
-                    entries.iter().map(|entry| (Step::Key(entry.name.clone()), entry.value)).collect()
+                    entries.iter().map(|entry| (Step::Key(entry.name.to_string()), entry.value)).collect()
                 }
                 NodeKind::List { items, .. } => {
                     items.iter().enumerate().map(|(index, item)| (Step::Index(index), *item)).collect()

@@ -35,7 +35,7 @@ pub(super) fn envelope(bytes: &[u8]) -> SecretText {
 }
 
 /// The bytes in a clear text.
-pub(super) fn content(text: &str) -> Option<SecretBytes> {
+pub(super) fn content(text: &SecretText) -> Option<SecretBytes> {
     let tree = Binary.read(text).ok()?;
     let entry = tree.root_entry(0, DATA_KEY)?;
     match &tree.nodes[entry.value].kind {
@@ -45,8 +45,9 @@ pub(super) fn content(text: &str) -> Option<SecretBytes> {
 }
 
 impl Syntax for Binary {
-    fn read(&self, text: &str) -> Result<Tree, ParseError> {
+    fn read(&self, text: &SecretText) -> Result<Tree, ParseError> {
         let mut tree = Json.read(text)?;
+        let text = text.expose_secret();
         let root = tree.documents.first().and_then(|part| part.root);
         let Some(NodeKind::Map { entries, .. }) = root.map(|root| &tree.nodes[root].kind) else {
             return Err(ParseError::at(text, 0, "the document's root must be an object"));
@@ -72,20 +73,20 @@ impl Syntax for Binary {
             (Some(ValueType::Str), Some(sealed)) if Sealed::looks_like(sealed) => {}
             (Some(ValueType::Str), Some(clear)) => {
                 let bytes = STANDARD.decode(clear).map_err(|_| refuse("`data` is not sealed"))?;
-                *value = Value::Typed(ValueType::Str, SecretBytes::new(bytes)).into();
+                *value = Value::Typed(ValueType::Str, SecretBytes::new(bytes));
             }
             _ => return Err(refuse("`data` must be text")),
         }
         Ok(tree)
     }
 
-    fn sealed(&self, text: &str, site: &Site, enc: &str, one_line: bool) -> Replacement {
+    fn sealed<'a>(&self, text: &str, site: &Site, enc: &'a str, one_line: bool) -> Replacement<'a> {
         Json.sealed(text, site, enc, one_line)
     }
 
-    fn opened(&self, _text: &str, site: &Site, value: &Value) -> Replacement {
+    fn opened<'a>(&self, _text: &str, site: &Site, value: &'a Value) -> Replacement<'a> {
         let text = format!("\"{}\"", STANDARD.encode(value.bytes()));
-        Replacement { place: site.inner.clone(), text }
+        Replacement { place: site.inner.clone(), text: text.into() }
     }
 
     fn block_insertions(
@@ -119,7 +120,7 @@ impl Syntax for Binary {
         _tree: &Tree,
         _node: NodeId,
         _json: &Plain,
-    ) -> Result<Replacement, PathError> {
+    ) -> Result<Replacement<'static>, PathError> {
         Err(whole())
     }
 
@@ -129,7 +130,7 @@ impl Syntax for Binary {
         _tree: &Tree,
         _collection: NodeId,
         _index: usize,
-    ) -> Result<Vec<Replacement>, PathError> {
+    ) -> Result<Vec<Replacement<'static>>, PathError> {
         Err(whole())
     }
 }
@@ -146,7 +147,7 @@ mod tests {
     fn an_envelope_holds_any_bytes() {
         let all: Vec<u8> = (0..=255).collect();
         for bytes in [&[][..], b"\0", b"ENC[AES256_GCM,data:x]", "é\n".as_bytes(), &all] {
-            assert_eq!(content(envelope(bytes).expose_secret()).unwrap().expose_secret(), bytes);
+            assert_eq!(content(&envelope(bytes)).unwrap().expose_secret(), bytes);
         }
     }
 
@@ -163,7 +164,7 @@ mod tests {
             ("just text", ""),
         ];
         for (text, reason) in cases {
-            let error = Binary.read(text).unwrap_err();
+            let error = Binary.read(&text.into()).unwrap_err();
             assert!(error.reason.contains(reason), "{text}: {error}");
         }
     }

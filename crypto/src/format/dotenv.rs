@@ -23,7 +23,8 @@ const BLOCK_PREFIX: &str = "sops_";
 pub(super) struct Dotenv;
 
 impl Syntax for Dotenv {
-    fn read(&self, text: &str) -> Result<Tree, ParseError> {
+    fn read(&self, text: &SecretText) -> Result<Tree, ParseError> {
+        let text = text.expose_secret();
         let mut reader = Reader { text, tree: Tree::default(), entries: Vec::new(), block: None };
         for place in lines(text) {
             reader.line(place)?;
@@ -31,17 +32,17 @@ impl Syntax for Dotenv {
         reader.finish()
     }
 
-    fn sealed(&self, _text: &str, site: &Site, enc: &str, _one_line: bool) -> Replacement {
+    fn sealed<'a>(&self, _text: &str, site: &Site, enc: &'a str, _one_line: bool) -> Replacement<'a> {
         let sign = if site.style == Style::Comment { "#" } else { "" };
-        Replacement { place: site.inner.clone(), text: format!("{sign}{enc}") }
+        Replacement { place: site.inner.clone(), text: format!("{sign}{enc}").into() }
     }
 
-    fn opened(&self, _text: &str, site: &Site, value: &Value) -> Replacement {
+    fn opened<'a>(&self, _text: &str, site: &Site, value: &'a Value) -> Replacement<'a> {
         let text = match site.style {
             Style::Comment => format!("#{}", flat::untyped(value)),
             _ => flat::escaped(&flat::untyped(value)),
         };
-        Replacement { place: site.inner.clone(), text }
+        Replacement { place: site.inner.clone(), text: text.into() }
     }
 
     fn block_insertions(
@@ -91,10 +92,10 @@ impl Syntax for Dotenv {
         tree: &Tree,
         node: NodeId,
         json: &Plain,
-    ) -> Result<Replacement, PathError> {
+    ) -> Result<Replacement<'static>, PathError> {
         match tree.nodes[node].kind {
             NodeKind::Scalar { .. } => {
-                Ok(Replacement { place: tree.nodes[node].inner.clone(), text: written(json)? })
+                Ok(Replacement { place: tree.nodes[node].inner.clone(), text: written(json)?.into() })
             }
             _ => Err(PathError("the path leads to the whole file".into())),
         }
@@ -106,7 +107,7 @@ impl Syntax for Dotenv {
         tree: &Tree,
         collection: NodeId,
         index: usize,
-    ) -> Result<Vec<Replacement>, PathError> {
+    ) -> Result<Vec<Replacement<'static>>, PathError> {
         let NodeKind::Map { entries, .. } = &tree.nodes[collection].kind else {
             return Err(PathError("the path leads to the whole file".into()));
         };
@@ -117,7 +118,7 @@ impl Syntax for Dotenv {
         let first = entries[index].place.start;
         let start = flat::comments_above(text, tree, first).min(first);
         let end = (tree.nodes[entries[index].value].inner.end + 1).min(text.len());
-        Ok(vec![Replacement { place: start..end, text: String::new() }])
+        Ok(vec![Replacement { place: start..end, text: String::new().into() }])
     }
 }
 
@@ -184,9 +185,9 @@ impl Reader<'_> {
             return block.add(name, flat::unescaped(value)).map_err(refuse);
         }
         let value = Value::text(&flat::unescaped(value));
-        let kind = NodeKind::Scalar { value: value.into(), style: Style::Plain { flow: false } };
+        let kind = NodeKind::Scalar { value, style: Style::Plain { flow: false } };
         let (name, value) = (key.to_owned(), self.node(kind, value_place));
-        self.entries.push(Entry { name, place: start..start + key.len(), value });
+        self.entries.push(Entry { name: name.into(), place: start..start + key.len(), value });
         Ok(())
     }
 
@@ -197,7 +198,7 @@ impl Reader<'_> {
         if let Some((block, place)) = self.block.take() {
             let block = block.finish().map_err(|reason| ParseError::at(self.text, place.start, reason))?;
             let value = flat::graft(&mut self.tree, &block, &place);
-            self.entries.push(Entry { name: BLOCK_KEY.to_owned(), place, value });
+            self.entries.push(Entry { name: BLOCK_KEY.into(), place, value });
         }
         let entries = std::mem::take(&mut self.entries);
         let root = self.node(NodeKind::Map { entries, flow: false }, 0..self.text.len());

@@ -188,7 +188,7 @@ pub(super) fn graft(tree: &mut Tree, value: &Plain, outer: &Range<usize>) -> Nod
     let kind = match value {
         Plain::Object(fields) => {
             let entry = |(name, value): (&String, &Plain)| Entry {
-                name: name.clone(),
+                name: name.as_str().into(),
                 place: outer.clone(),
                 value: graft(tree, value, outer),
             };
@@ -206,7 +206,7 @@ pub(super) fn graft(tree: &mut Tree, value: &Plain, outer: &Range<usize>) -> Nod
                 Plain::String(text) => Value::text(text),
                 _ => Value::Null,
             };
-            NodeKind::Scalar { value: value.into(), style: Style::Plain { flow: false } }
+            NodeKind::Scalar { value, style: Style::Plain { flow: false } }
         }
     };
     tree.nodes.push(Node { kind, tag: None, outer: outer.clone(), inner: outer.clone(), core_tag: None });

@@ -13,6 +13,7 @@ use crate::document::tree::{NodeId, NodeKind, Style, Tree};
 use crate::document::{BLOCK_KEY, Site};
 use crate::error::{ParseError, PathError};
 use crate::format::{Insertion, Replacement, Syntax, flat};
+use crate::secret::SecretText;
 use crate::value::Value;
 
 mod read;
@@ -27,22 +28,23 @@ const DEFAULT_SECTION: &str = "DEFAULT";
 pub(super) struct Ini;
 
 impl Syntax for Ini {
-    fn read(&self, text: &str) -> Result<Tree, ParseError> {
+    fn read(&self, text: &SecretText) -> Result<Tree, ParseError> {
+        let text = text.expose_secret();
         read::tree(text)
     }
 
-    fn sealed(&self, _text: &str, site: &Site, enc: &str, _one_line: bool) -> Replacement {
+    fn sealed<'a>(&self, _text: &str, site: &Site, enc: &'a str, _one_line: bool) -> Replacement<'a> {
         let sign = if site.style == Style::Comment { "; " } else { "" };
-        Replacement { place: site.inner.clone(), text: format!("{sign}{enc}") }
+        Replacement { place: site.inner.clone(), text: format!("{sign}{enc}").into() }
     }
 
-    fn opened(&self, _text: &str, site: &Site, value: &Value) -> Replacement {
+    fn opened<'a>(&self, _text: &str, site: &Site, value: &'a Value) -> Replacement<'a> {
         let text = flat::untyped(value);
         let text = match site.style {
             Style::Comment => commented(&text),
             _ => value::written(&text),
         };
-        Replacement { place: site.inner.clone(), text }
+        Replacement { place: site.inner.clone(), text: text.into() }
     }
 
     fn block_insertions(
@@ -111,11 +113,11 @@ impl Syntax for Ini {
         tree: &Tree,
         node: NodeId,
         json: &Plain,
-    ) -> Result<Replacement, PathError> {
+    ) -> Result<Replacement<'static>, PathError> {
         match tree.nodes[node].kind {
             NodeKind::Scalar { .. } => {
                 let place = tree.nodes[node].inner.clone();
-                Ok(Replacement { place, text: value::written(&text_of(json)?) })
+                Ok(Replacement { place, text: value::written(&text_of(json)?).into() })
             }
             _ => Err(PathError("the path leads to a whole section: set its values one by one".into())),
         }
@@ -127,7 +129,7 @@ impl Syntax for Ini {
         tree: &Tree,
         collection: NodeId,
         index: usize,
-    ) -> Result<Vec<Replacement>, PathError> {
+    ) -> Result<Vec<Replacement<'static>>, PathError> {
         let NodeKind::Map { entries, .. } = &tree.nodes[collection].kind else {
             return Err(PathError("the path leads to the whole file".into()));
         };
@@ -141,7 +143,7 @@ impl Syntax for Ini {
             false => (entries[index].place.start, value::line_end(text, value.end)),
         };
         let start = flat::comments_above(text, tree, first);
-        Ok(vec![Replacement { place: start..end, text: String::new() }])
+        Ok(vec![Replacement { place: start..end, text: String::new().into() }])
     }
 }
 

@@ -12,39 +12,25 @@ use crate::document::tree::{Entry, Node, NodeId, NodeKind, Part, Style, Tree};
 use crate::document::{BLOCK_KEY, Site};
 use crate::error::{ParseError, PathError};
 use crate::format::{Insertion, Replacement, Syntax};
-use crate::secret::SecretBytes;
+use crate::secret::{SecretBytes, SecretText};
 use crate::value::{Value, ValueType, float_text};
+
+mod direct;
 
 /// The format's implementation.
 pub(super) struct Json;
 
 impl Syntax for Json {
-    fn read(&self, text: &str) -> Result<Tree, ParseError> {
-        if text.starts_with('\u{feff}') {
-            return Err(ParseError::at(
-                text,
-                0,
-                "other tools refuse a byte order mark before JSON: remove it",
-            ));
-        }
-        let parsed = parse_to_ast(text, &CollectOptions::default(), &strict());
-        let parsed =
-            parsed.map_err(|error| ParseError::at(text, error.range().start, error.kind().to_string()))?;
-        let Some(ast::Value::Object(root)) = &parsed.value else {
-            return Err(ParseError::at(text, 0, "the document's root must be an object"));
-        };
-        let mut reader = Reader { text, tree: Tree::default() };
-        let root = reader.object(root)?;
-        reader.tree.documents.push(Part { root: Some(root), end: text.len() });
-        Ok(reader.tree)
+    fn read(&self, text: &SecretText) -> Result<Tree, ParseError> {
+        direct::read(text).map_or_else(|| parse(text.expose_secret()), Ok)
     }
 
-    fn sealed(&self, _text: &str, site: &Site, enc: &str, _one_line: bool) -> Replacement {
-        Replacement { place: site.inner.clone(), text: format!("\"{enc}\"") }
+    fn sealed<'a>(&self, _text: &str, site: &Site, enc: &'a str, _one_line: bool) -> Replacement<'a> {
+        Replacement { place: site.inner.clone(), text: format!("\"{enc}\"").into() }
     }
 
-    fn opened(&self, _text: &str, site: &Site, value: &Value) -> Replacement {
-        Replacement { place: site.inner.clone(), text: scalar(value) }
+    fn opened<'a>(&self, _text: &str, site: &Site, value: &'a Value) -> Replacement<'a> {
+        Replacement { place: site.inner.clone(), text: scalar(value).into() }
     }
 
     fn block_insertions(
@@ -110,10 +96,10 @@ impl Syntax for Json {
         tree: &Tree,
         node: NodeId,
         json: &Plain,
-    ) -> Result<Replacement, PathError> {
+    ) -> Result<Replacement<'static>, PathError> {
         let layout = Layout::of(text, tree);
         let written = layout.printed(json, layout.depth(text, &tree.nodes[node]));
-        Ok(Replacement { place: tree.nodes[node].inner.clone(), text: written })
+        Ok(Replacement { place: tree.nodes[node].inner.clone(), text: written.into() })
     }
 
     fn removal(
@@ -122,7 +108,7 @@ impl Syntax for Json {
         tree: &Tree,
         collection: NodeId,
         index: usize,
-    ) -> Result<Vec<Replacement>, PathError> {
+    ) -> Result<Vec<Replacement<'static>>, PathError> {
         let node = &tree.nodes[collection];
         let place = |value: NodeId| tree.nodes[value].inner.clone();
         let children: Vec<Range<usize>> = match &node.kind {
@@ -137,8 +123,25 @@ impl Syntax for Json {
             (Some(before), None) => children[before].end..children[index].end,
             (None, None) => node.inner.start + 1..node.inner.end - 1,
         };
-        Ok(vec![Replacement { place, text: String::new() }])
+        Ok(vec![Replacement { place, text: String::new().into() }])
     }
+}
+
+/// Reads a text with the parser, which knows what is wrong with one.
+fn parse(text: &str) -> Result<Tree, ParseError> {
+    if text.starts_with('\u{feff}') {
+        return Err(ParseError::at(text, 0, "other tools refuse a byte order mark before JSON: remove it"));
+    }
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &strict());
+    let parsed =
+        parsed.map_err(|error| ParseError::at(text, error.range().start, error.kind().to_string()))?;
+    let Some(ast::Value::Object(root)) = &parsed.value else {
+        return Err(ParseError::at(text, 0, "the document's root must be an object"));
+    };
+    let mut reader = Reader { text, tree: Tree::default() };
+    let root = reader.object(root)?;
+    reader.tree.documents.push(Part { root: Some(root), end: text.len() });
+    Ok(reader.tree)
 }
 
 fn strict() -> ParseOptions {
@@ -173,7 +176,7 @@ impl Reader<'_> {
                 return self.refuse(place.start, "the key stands twice in the same object: remove one");
             }
             let value = self.value(&property.value)?;
-            entries.push(Entry { name, place, value });
+            entries.push(Entry { name: name.into(), place, value });
         }
         Ok(self.node(NodeKind::Map { entries, flow: true }, object.start()..object.end()))
     }
@@ -194,29 +197,19 @@ impl Reader<'_> {
                 let value = self.number(number.value, place.start)?;
                 (value, Style::Plain { flow: true })
             }
-            ast::Value::BooleanLit(boolean) => {
-                let word = if boolean.value { "True" } else { "False" };
-                (typed(ValueType::Bool, word.to_owned()), Style::Plain { flow: true })
-            }
+            ast::Value::BooleanLit(boolean) => (self::boolean(boolean.value), Style::Plain { flow: true }),
             ast::Value::NullKeyword(_) => (Value::Null, Style::Plain { flow: true }),
         };
-        Ok(self.node(NodeKind::Scalar { value: value.into(), style }, place))
+        Ok(self.node(NodeKind::Scalar { value, style }, place))
     }
 
     fn node(&mut self, kind: NodeKind, place: Range<usize>) -> NodeId {
-        self.tree.nodes.push(Node { kind, tag: None, outer: place.clone(), inner: place, core_tag: None });
-        self.tree.nodes.len() - 1
+        node(&mut self.tree, kind, place)
     }
 
-    /// An integer where stock tools see one (since 3.13.2), else a float as they round it.
     fn number(&self, text: &str, offset: usize) -> Result<Value, ParseError> {
-        if let Ok(int) = text.parse::<i64>() {
-            return Ok(typed(ValueType::Int, int.to_string()));
-        }
-        match text.parse::<f64>() {
-            Ok(float) if float.is_finite() => Ok(typed(ValueType::Float, float_text(float))),
-            _ => self.refuse(offset, "the number is beyond what other tools can read: quote it"),
-        }
+        let beyond = "the number is beyond what other tools can read: quote it";
+        number(text).map_or_else(|| self.refuse(offset, beyond), Ok)
     }
 
     /// Refuses half of a surrogate pair, which stock tools would turn into a replacement character, and raw control
@@ -237,6 +230,24 @@ impl Reader<'_> {
     fn refuse<T>(&self, offset: usize, reason: &str) -> Result<T, ParseError> {
         Err(ParseError::at(self.text, offset, reason))
     }
+}
+
+fn node(tree: &mut Tree, kind: NodeKind, place: Range<usize>) -> NodeId {
+    tree.nodes.push(Node { kind, tag: None, outer: place.clone(), inner: place, core_tag: None });
+    tree.nodes.len() - 1
+}
+
+/// An integer where stock tools see one (since 3.13.2), else a float as they round it; nothing beyond.
+fn number(text: &str) -> Option<Value> {
+    if let Ok(int) = text.parse::<i64>() {
+        return Some(typed(ValueType::Int, int.to_string()));
+    }
+    let float = text.parse::<f64>().ok().filter(|float| float.is_finite())?;
+    Some(typed(ValueType::Float, float_text(float)))
+}
+
+fn boolean(value: bool) -> Value {
+    typed(ValueType::Bool, if value { "True" } else { "False" }.to_owned())
 }
 
 fn typed(kind: ValueType, text: String) -> Value {

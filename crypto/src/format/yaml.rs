@@ -9,6 +9,7 @@ use crate::document::Site;
 use crate::document::tree::{NodeId, NodeKind, Tree};
 use crate::error::{ParseError, PathError};
 use crate::format::{Copied, Insertion, Replacement, Syntax};
+use crate::secret::SecretText;
 use crate::value::{Value, ValueType};
 
 mod block;
@@ -49,7 +50,7 @@ pub(crate) fn print_yaml(object: &Plain) -> String {
 pub(super) struct Yaml;
 
 impl Syntax for Yaml {
-    fn read(&self, text: &str) -> Result<Tree, ParseError> {
+    fn read(&self, text: &SecretText) -> Result<Tree, ParseError> {
         read::read(text)
     }
 
@@ -58,11 +59,11 @@ impl Syntax for Yaml {
         comments::attach(text, tree, &places, written_out);
     }
 
-    fn sealed(&self, text: &str, site: &Site, enc: &str, one_line: bool) -> Replacement {
+    fn sealed<'a>(&self, text: &str, site: &Site, enc: &'a str, one_line: bool) -> Replacement<'a> {
         write::sealed(text, site, enc, one_line)
     }
 
-    fn opened(&self, text: &str, site: &Site, value: &Value) -> Replacement {
+    fn opened<'a>(&self, text: &str, site: &Site, value: &'a Value) -> Replacement<'a> {
         write::opened(text, site, value)
     }
 
@@ -122,7 +123,7 @@ impl Syntax for Yaml {
         tree: &Tree,
         node: NodeId,
         json: &Plain,
-    ) -> Result<Replacement, PathError> {
+    ) -> Result<Replacement<'static>, PathError> {
         insert::replacement(text, tree, node, json)
     }
 
@@ -132,7 +133,7 @@ impl Syntax for Yaml {
         tree: &Tree,
         collection: NodeId,
         index: usize,
-    ) -> Result<Vec<Replacement>, PathError> {
+    ) -> Result<Vec<Replacement<'static>>, PathError> {
         Ok(remove::removal(text, tree, collection, index))
     }
 }

@@ -74,7 +74,7 @@ fn check_words(text: &str, document: &Document) -> Result<(), ParseError> {
     for node in &document.tree.nodes {
         let NodeKind::Map { entries, .. } = &node.kind else { continue };
         for entry in entries {
-            if text[entry.place.clone()] == entry.name && is_yaml_1_1_word(&entry.name) {
+            if entry.name == text[entry.place.clone()] && is_yaml_1_1_word(&entry.name) {
                 let reason =
                     format!("kubectl reads the key {0} as something else: write \"{0}\"", entry.name);
                 return Err(ParseError::at(text, entry.place.start, reason));

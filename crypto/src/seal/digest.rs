@@ -47,8 +47,8 @@ pub(crate) fn tree<'a>(document: &Document, sealed: &dyn Fn(usize) -> Option<&'a
             Event::Map(node) => items.add(b'M', &[tag(document, Some(*node))]),
             Event::Leaf(index) => {
                 let leaf = &document.leaves[*index];
-                let tag = tag(document, leaf.node);
-                match (sealed(*index), &*leaf.value) {
+                let tag = tag(document, leaf.node());
+                match (sealed(*index), &leaf.value) {
                     (Some(text), _) if leaf.is_comment() => items.add(b'c', &[text.as_bytes()]),
                     (Some(text), _) => items.add(b'S', &[tag, text.as_bytes()]),
                     (None, Value::Null) => items.add(b'N', &[tag]),
@@ -65,7 +65,7 @@ pub(crate) fn tree<'a>(document: &Document, sealed: &dyn Fn(usize) -> Option<&'a
 
 /// The text of a leaf as it stands in a sealed document, when it has a sealed value's form.
 pub(crate) fn stored(document: &Document, index: usize) -> Option<&str> {
-    document.leaves[index].sealed_text().filter(|text| Sealed::looks_like(text))
+    document.sealed_text(&document.leaves[index]).filter(|text| Sealed::looks_like(text))
 }
 
 fn tag(document: &Document, node: Option<usize>) -> &[u8] {

@@ -26,7 +26,7 @@ type Typed = (Option<ValueType>, Vec<u8>);
 fn values(text: &str, format: Format) -> Result<Vec<Typed>, String> {
     let document = Document::read(text, format).map_err(|error| format!("{error} in {text}"))?;
     let is_value = |value: &&Value| value.kind() != Some(ValueType::Comment);
-    let leaves = document.leaves.iter().map(|leaf| &*leaf.value).filter(is_value);
+    let leaves = document.leaves.iter().map(|leaf| &leaf.value).filter(is_value);
     Ok(leaves.map(|value| (value.kind(), value.bytes().to_vec())).collect())
 }
 

@@ -116,10 +116,9 @@ impl Reader<'_> {
             self.above = None;
             return block.add(&name, flat::unescaped(&found.value)).map(|()| found.end).map_err(refuse);
         }
-        let kind =
-            NodeKind::Scalar { value: Value::text(&found.value).into(), style: Style::Plain { flow: false } };
+        let kind = NodeKind::Scalar { value: Value::text(&found.value), style: Style::Plain { flow: false } };
         let value = push(&mut self.tree, kind, found.place);
-        section.entries.push(Entry { name, place, value });
+        section.entries.push(Entry { name: name.into(), place, value });
         let slot = section.entries.len();
         self.attach(found.comment, slot)?;
         Ok(found.end)
@@ -195,13 +194,13 @@ impl Reader<'_> {
             None => {
                 let whole = start..end;
                 self.tree.nodes[node] = new_node(NodeKind::Map { entries, flow: false }, whole);
-                self.root.push(Entry { name, place, value: node });
+                self.root.push(Entry { name: name.into(), place, value: node });
             }
             Some(block) => {
                 let whole = start..next;
                 let block = block.finish().or_else(|reason| self.refuse(start, reason))?;
                 let value = flat::graft(&mut self.tree, &block, &whole);
-                self.block = Some(Entry { name, place, value });
+                self.block = Some(Entry { name: name.into(), place, value });
             }
         }
         Ok(())

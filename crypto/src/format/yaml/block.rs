@@ -86,15 +86,21 @@ pub(super) fn content(place: &Range<usize>, block: &Block) -> Range<usize> {
 }
 
 /// The sealed form of the content: one line.
-pub(super) fn sealed(text: &str, place: &Range<usize>, block: &Block, enc: &str) -> Replacement {
+pub(super) fn sealed(text: &str, place: &Range<usize>, block: &Block, enc: &str) -> Replacement<'static> {
     let place = content(place, block);
     let end = if text[place.clone()].ends_with(['\n', '\r']) { line_break(text, &block.header) } else { "" };
-    Replacement { text: format!("{}{enc}{end}", " ".repeat(block.indent)), place }
+    Replacement { text: format!("{}{enc}{end}", " ".repeat(block.indent)).into(), place }
 }
 
 /// `value` at the place of a block: its content where that can hold it under the header that is there, else on the
 /// line of the header.
-pub(super) fn opened(text: &str, site: &Site, block: &Block, value: &Value, folded: bool) -> Replacement {
+pub(super) fn opened(
+    text: &str,
+    site: &Site,
+    block: &Block,
+    value: &Value,
+    folded: bool,
+) -> Replacement<'static> {
     let content = content(&site.inner, block);
     let header = &text[block.header.clone()];
     let fits = value
@@ -103,13 +109,13 @@ pub(super) fn opened(text: &str, site: &Site, block: &Block, value: &Value, fold
         .and_then(|value| written(text, block, folded, value))
         .and_then(|written| written.strip_prefix(header).map(str::to_owned));
     match fits {
-        Some(lines) => Replacement { place: content, text: lines },
+        Some(lines) => Replacement { place: content, text: lines.into() },
         None => {
             let ended = text[site.inner.clone()].ends_with(['\n', '\r']);
             let end = if ended { line_break(text, &block.header) } else { "" };
             Replacement {
                 place: site.inner.clone(),
-                text: format!("{}{end}", write::scalar(value, false, false)),
+                text: format!("{}{end}", write::scalar(value, false, false)).into(),
             }
         }
     }

@@ -61,7 +61,7 @@ pub(super) fn replacement(
     tree: &Tree,
     node: NodeId,
     json: &Plain,
-) -> Result<Replacement, PathError> {
+) -> Result<Replacement<'static>, PathError> {
     let found = &tree.nodes[node];
     let (outer, inner) = (found.outer.clone(), found.inner.clone());
     let value = match json {
@@ -76,25 +76,26 @@ pub(super) fn replacement(
         (NodeKind::Scalar { style: Style::Folded(block) | Style::Literal(block), .. }, value) => {
             let folded = matches!(&found.kind, NodeKind::Scalar { style: Style::Folded(_), .. });
             let spelled = match value {
-                Some(value) => write::scalar(&value, false, false),
+                Some(value) => write::scalar(&value, false, false).into_owned(),
                 None => on_one_line(json),
             };
             let lines = json.as_str().and_then(|string| lines_in_block(text, block, folded, string));
             let behind_header = block::behind_indicators(&text[block.header.clone()]);
             let written = lines.unwrap_or_else(|| format!("{spelled}{behind_header}"));
-            Ok(Replacement { place: inner, text: written })
+            Ok(Replacement { place: inner, text: written.into() })
         }
         (NodeKind::Scalar { style, .. }, Some(value)) if !inner.is_empty() => {
             let site = Site { outer, inner, core_tag: found.core_tag.clone(), style: style.clone() };
-            Ok(write::opened(text, &site, &value))
+            let Replacement { place, text } = write::opened(text, &site, &value);
+            Ok(Replacement { place, text: text.into_owned().into() })
         }
         _ if inner.is_empty() => match text[..inner.start].ends_with([':', '-']) {
-            true => Ok(Replacement { place: inner, text: format!(" {}", below(json, 0)) }),
+            true => Ok(Replacement { place: inner, text: format!(" {}", below(json, 0)).into() }),
             false => Err(PathError("the key stands without a colon: write one behind it".into())),
         },
         _ => {
             let pad = if is_in_column_of_key(text, tree, node) { " " } else { "" };
-            Ok(Replacement { place: inner, text: format!("{pad}{}", below(json, 0)) })
+            Ok(Replacement { place: inner, text: format!("{pad}{}", below(json, 0)).into() })
         }
     }
 }
@@ -134,7 +135,7 @@ fn below(json: &Plain, indent: usize) -> String {
     };
     let is_block = indent > 0 && body.contains('\n') && text.len() - body.len() < 2;
     if !is_block || !body.lines().all(is_literal_line) || body.starts_with('\n') {
-        return write::scalar(&Value::text(text), false, false);
+        return write::scalar(&Value::text(text), false, false).into_owned();
     }
     let pad = " ".repeat(indent);
     let line = |line: &str| if line.is_empty() { String::new() } else { format!("{pad}{line}") };

@@ -11,40 +11,115 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::document::LEAVES_MAX;
+use crate::document::part::TextPart;
 use crate::document::tree::{Block, Entry, Node, NodeId, NodeKind, Part, Style, Tree};
+use crate::format::has_duplicates;
 use crate::format::yaml::{comments, scalar};
-use crate::secret::SecretBytes;
+use crate::parallel;
+use crate::secret::{SecretBytes, SecretText};
 use crate::value::{Value, ValueType};
 
 mod shape;
 
 /// Most collections inside each other that are read here: far below where any other limit begins.
 const DEPTH_MAX: usize = 64;
+/// Bytes of about one line: a thread is worth so many of them as of values.
+const STEP_BYTES: usize = 40;
 
 /// Reads a text of the subset; nothing for any other text.
-pub(super) fn read(text: &str) -> Option<Tree> {
+pub(super) fn read(whole: &SecretText) -> Option<Tree> {
+    let text = whole.expose_secret();
     if !shape::is_plain(text) {
         return None;
     }
-    // Growing step by step would leave copies of all sizes behind. A line has a node, and more when it begins a collection.
-    let nodes = text.bytes().filter(|byte| *byte == b'\n').count().min(LEAVES_MAX) + 1;
-    let tree = Tree { nodes: Vec::with_capacity(nodes), ..Tree::default() };
-    let mut reader = Reader { text, tree, open: Vec::new(), comments: Vec::new(), blocks: Vec::new() };
-    let mut at = 0;
-    while at < text.len() {
-        at = reader.line(at, shape::line_end(text, at))?;
+    let steps = text.len() / STEP_BYTES + 1;
+    let cut = |step: usize| match step {
+        0 => 0,
+        _ if step == steps => text.len(),
+        _ => shape::next_entry(text, step * STEP_BYTES),
+    };
+    joined(whole, parallel::by_parts(steps, |part| Section::read(whole, cut(part.start)..cut(part.end))))
+}
+
+/// The tree of all sections of a text; nothing when one of them is not of the subset.
+fn joined(whole: &SecretText, sections: Vec<Option<Section>>) -> Option<Tree> {
+    let mut sections = sections.into_iter();
+    let mut all = sections.next()??;
+    for section in sections {
+        all.append(section?)?;
     }
-    while !reader.open.is_empty() {
-        reader.close()?;
+    let root = (!all.nodes.is_empty()).then_some(0)?;
+    let (text, documents) = (whole.expose_secret(), vec![Part { root: Some(root), end: whole.len() }]);
+    let mut tree = Tree { nodes: all.nodes, documents, comments: Vec::new() };
+    comments::attach(text, &mut tree, &all.comments, &HashSet::new());
+    Some(tree)
+}
+
+/// Some entries of the root with all that is below them, or none. Between two of them nothing is open but the root, so a
+/// text can be cut there and its sections read at the same time.
+struct Section {
+    /// The root is the first.
+    nodes: Vec<Node>,
+    comments: Vec<Range<usize>>,
+}
+
+impl Section {
+    fn read(whole: &SecretText, place: Range<usize>) -> Option<Self> {
+        let text = whole.expose_secret();
+        // Growing step by step would leave copies of all sizes behind. A line has a node, and more when it begins a
+        // collection. The others are added to the first.
+        let lines = &text.as_bytes()[place.start..if place.start == 0 { text.len() } else { place.end }];
+        let nodes = lines.iter().filter(|byte| **byte == b'\n').count().min(LEAVES_MAX) + 1;
+        let tree = Tree { nodes: Vec::with_capacity(nodes), ..Tree::default() };
+        let mut reader =
+            Reader { whole, text, tree, open: Vec::new(), comments: Vec::new(), blocks: Vec::new() };
+        let mut at = place.start;
+        while at < place.end {
+            at = reader.line(at, shape::line_end(text, at))?;
+        }
+        while !reader.open.is_empty() {
+            reader.close()?;
+        }
+        for (block, end) in reader.blocks {
+            let node = &mut reader.tree.nodes[block];
+            (node.inner.end, node.outer.end) = (end, end);
+        }
+        Some(Self { nodes: reader.tree.nodes, comments: reader.comments })
     }
-    for (block, end) in reader.blocks {
-        let node = &mut reader.tree.nodes[block];
-        (node.inner.end, node.outer.end) = (end, end);
+
+    /// Adds the section that follows; nothing when a key stands in both.
+    fn append(&mut self, next: Self) -> Option<()> {
+        self.comments.extend(next.comments);
+        let mut added = next.nodes.into_iter();
+        let Some(first) = self.nodes.len().checked_sub(1) else {
+            self.nodes = added.collect();
+            return Some(());
+        };
+        let Some(mut next_root) = added.next() else { return Some(()) };
+        move_children(&mut next_root, first);
+        let root = &mut self.nodes[0];
+        if let (NodeKind::Map { entries, .. }, NodeKind::Map { entries: more, .. }) =
+            (&mut root.kind, next_root.kind)
+        {
+            entries.extend(more);
+            (!has_duplicates(entries)).then_some(())?;
+        }
+        (root.inner.end, root.outer.end) = (next_root.inner.end, next_root.outer.end);
+        self.nodes.extend(added.map(|mut node| {
+            move_children(&mut node, first);
+            node
+        }));
+        Some(())
     }
-    let root = (!reader.tree.nodes.is_empty()).then_some(0)?;
-    reader.tree.documents.push(Part { root: Some(root), end: text.len() });
-    comments::attach(text, &mut reader.tree, &reader.comments, &HashSet::new());
-    Some(reader.tree)
+}
+
+/// Points a node to its children in a longer list, where they stand so much further back.
+fn move_children(node: &mut Node, by: usize) {
+    match &mut node.kind {
+        NodeKind::List { items, .. } => items.iter_mut().for_each(|item| *item += by),
+        NodeKind::Map { entries, .. } => entries.iter_mut().for_each(|entry| entry.value += by),
+        NodeKind::Alias { .. } | NodeKind::Scalar { .. } => {}
+    }
 }
 
 /// A collection that may go on.
@@ -62,11 +137,12 @@ enum Content {
 }
 
 struct Key {
-    name: String,
+    name: TextPart,
     place: Range<usize>,
 }
 
 struct Reader<'a> {
+    whole: &'a SecretText,
     text: &'a str,
     tree: Tree,
     open: Vec<Open>,
@@ -145,7 +221,7 @@ impl Reader<'_> {
             }
             Content::Map(entries, _) => {
                 let last = entries.last()?.value;
-                if shape::has_duplicates(&entries) {
+                if has_duplicates(&entries) {
                     return None;
                 }
                 (NodeKind::Map { entries, flow: false }, last)
@@ -163,7 +239,7 @@ impl Reader<'_> {
     fn absent(&mut self) -> Option<()> {
         if let Some(Open { content: Content::Map(_, Some(key)), .. }) = self.open.last() {
             let after_colon = key.place.end + 1;
-            let kind = NodeKind::Scalar { value: Value::Null.into(), style: Style::Plain { flow: false } };
+            let kind = NodeKind::Scalar { value: Value::Null, style: Style::Plain { flow: false } };
             self.node(kind, after_colon..after_colon)?;
         }
         Some(())
@@ -206,7 +282,11 @@ impl Reader<'_> {
         let place = at..at + length;
         let value = shape::skip_spaces(self.text, place.end + 1, end);
         let Some(Open { content: Content::Map(_, waiting), .. }) = self.open.last_mut() else { return None };
-        *waiting = Some(Key { name: name.into_owned(), place });
+        let name = match name {
+            Cow::Borrowed(name) => TextPart::of(self.whole, name),
+            Cow::Owned(name) => TextPart::from(name),
+        };
+        *waiting = Some(Key { name, place });
         match self.text.as_bytes()[value..end].first() {
             None => Some(end + 1),
             Some(b'#') => {
@@ -230,12 +310,12 @@ impl Reader<'_> {
                     b'"' => Style::Double { flow: false },
                     _ => Style::Single { flow: false },
                 };
-                (NodeKind::Scalar { value: text_of(text).into(), style }, length)
+                (NodeKind::Scalar { value: self.text_of(text), style }, length)
             }
             _ => {
                 let text = shape::plain(rest)?;
-                let value = scalar::resolve(text, None, true).ok()?;
-                (NodeKind::Scalar { value: value.into(), style: Style::Plain { flow: false } }, text.len())
+                let value = scalar::other_than_text(text).ok()?.unwrap_or_else(|| self.text_of(text.into()));
+                (NodeKind::Scalar { value, style: Style::Plain { flow: false } }, text.len())
             }
         };
         self.node(kind, at..at + length)?;
@@ -269,7 +349,7 @@ impl Reader<'_> {
             text.push('\n');
         }
         let style = Style::Literal(Block { header, indent: lines.indent });
-        let kind = NodeKind::Scalar { value: text_of(text.into()).into(), style };
+        let kind = NodeKind::Scalar { value: self.text_of(text.into()), style };
         // Until all is read the block reaches, as for the parser, into the indentation of what follows: so far do the
         // collections that end with it.
         let reach = shape::skip_spaces(self.text, lines.next, shape::line_end(self.text, lines.next));
@@ -277,11 +357,15 @@ impl Reader<'_> {
         self.blocks.push((node, lines.end));
         Some(lines.next)
     }
-}
 
-/// A text value; what had to be put together for it is moved and not copied.
-fn text_of(text: Cow<'_, str>) -> Value {
-    Value::Typed(ValueType::Str, SecretBytes::new(text.into_owned().into_bytes()))
+    /// A text value; what stands in the text, and what had to be put together, is not copied.
+    fn text_of(&self, text: Cow<'_, str>) -> Value {
+        let bytes = match text {
+            Cow::Borrowed(text) => self.whole.share(text),
+            Cow::Owned(text) => SecretBytes::new(text.into_bytes()),
+        };
+        Value::Typed(ValueType::Str, bytes)
+    }
 }
 
 /// The safety argument of this module: what it takes, the parser reads as the very same tree. Refusing is always right.
@@ -291,16 +375,46 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::*;
+
     use crate::format::yaml::read;
 
     /// Whether `text` is taken; fails when the parser gives anything else for it.
     fn is_taken(text: &str) -> bool {
-        let Some(tree) = super::read(text) else { return false };
+        let Some(tree) = super::read(&text.into()) else { return false };
+        is_the_same_in_sections(&text.into(), &tree);
         match read::parse(text) {
             Ok(parsed) => assert_eq!(tree, parsed, "{text:?}"),
             Err(error) => panic!("{text:?} is taken, and the parser says {error}"),
         }
         true
+    }
+
+    /// Whatever takes part in the work: cut before each entry of the root, in two and in as many as there are.
+    fn is_the_same_in_sections(whole: &SecretText, tree: &Tree) {
+        let text = whole.expose_secret();
+        let next = |at: &usize| Some(shape::next_entry(text, *at)).filter(|next| *next < text.len());
+        let cuts: Vec<usize> = std::iter::successors(next(&0), next).collect();
+        let check = |cuts: &[usize]| {
+            let ends = cuts.iter().copied().chain([text.len()]);
+            let places = [0].into_iter().chain(cuts.iter().copied()).zip(ends);
+            let sections = places.map(|(start, end)| Section::read(whole, start..end)).collect();
+            assert_eq!(joined(whole, sections).as_ref(), Some(tree), "{text:?} cut at {cuts:?}");
+        };
+        check(&cuts);
+        check(cuts.get(cuts.len() / 2..).and_then(|rest| rest.get(..1)).unwrap_or_default());
+    }
+
+    #[test]
+    fn large_texts_are_read_in_sections() {
+        let entry = |number: usize| {
+            format!(
+                "# {number}\n\nkey_{number}:\n  a: value {number} # beside\n  b: |\n    x\n\n  # in\n  c:\n  - d\n"
+            )
+        };
+        let text: String = (0..2_500).map(entry).collect();
+        assert!(is_taken(&text));
+        assert!(!is_taken(&format!("{text}key_0: twice\n")) && !is_taken(&format!("{text}d: [1]\n")));
     }
 
     #[test]

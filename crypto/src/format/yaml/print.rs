@@ -19,7 +19,7 @@ impl Printer {
     /// Adds a mapping's entry.
     pub(super) fn entry(&self, lines: &mut String, indent: usize, key: &str, value: &Plain) {
         let pad = " ".repeat(indent);
-        let key = write::scalar(&Value::text(key), false, false);
+        let key = write::scalar(&Value::text(key), false, false).into_owned();
         let _ = match value {
             Plain::Object(map) if !map.is_empty() => {
                 let written = writeln!(lines, "{pad}{key}:");
@@ -68,7 +68,7 @@ impl Printer {
                 format!("|{chomping}{lines}")
             }
             Plain::String(text) if text.starts_with("ENC[") => text.clone(),
-            Plain::String(text) => write::scalar(&Value::text(text), false, false),
+            Plain::String(text) => write::scalar(&Value::text(text), false, false).into_owned(),
             other => on_one_line(other),
         }
     }

@@ -11,13 +11,14 @@ use granit_parser::{Event, Parser, ScalarStyle, Span, StructureStyle, Tag, optio
 use crate::document::tree::{Block, Entry, Node, NodeId, NodeKind, Part, Style, Tree};
 use crate::error::ParseError;
 use crate::format::yaml::{block, comments, lines, scalar};
+use crate::secret::SecretText;
 use crate::value::{Value, ValueType};
 
 const CORE: &str = "tag:yaml.org,2002:";
 
 /// Reads a whole stream.
-pub(super) fn read(text: &str) -> Result<Tree, ParseError> {
-    lines::read(text).map_or_else(|| parse(text), Ok)
+pub(super) fn read(text: &SecretText) -> Result<Tree, ParseError> {
+    lines::read(text).map_or_else(|| parse(text.expose_secret()), Ok)
 }
 
 /// As [`read`], always with the parser.
@@ -229,7 +230,7 @@ impl Builder<'_> {
             ScalarStyle::SingleQuoted => Style::Single { flow },
         };
         let is_block = matches!(style, Style::Folded(_) | Style::Literal(_));
-        let node = self.node(NodeKind::Scalar { value: value.into(), style }, anchor, tag, span)?;
+        let node = self.node(NodeKind::Scalar { value, style }, anchor, tag, span)?;
         let blanks = self.text[place.end..].bytes().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let colon = place.end + blanks;
         if absent && self.text[colon..].starts_with(':') {
@@ -265,7 +266,7 @@ impl Builder<'_> {
         }
         if anchor != 0 {
             let style = Style::Plain { flow: false };
-            self.unattached(NodeKind::Scalar { value: value.clone().into(), style }, anchor, None, span);
+            self.unattached(NodeKind::Scalar { value: value.clone(), style }, anchor, None, span);
         }
         let Some(open) = self.open.last_mut() else { return Ok(()) };
         open.key = Some((text.to_owned(), place.clone()));
@@ -320,7 +321,7 @@ impl Builder<'_> {
                     let start = self.tree.nodes[id].outer.start;
                     return self.refuse(start, "a key must be text, not an alias");
                 };
-                entries.push(Entry { name, place, value: id });
+                entries.push(Entry { name: name.into(), place, value: id });
             }
             Some(Open { kind: NodeKind::List { items, .. }, .. }) => items.push(id),
             Some(_) => {}

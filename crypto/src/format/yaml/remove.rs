@@ -12,7 +12,12 @@ use crate::format::yaml::block::line_end;
 use crate::format::yaml::comments;
 
 /// What takes the entry or item at `index` out of `collection`.
-pub(super) fn removal(text: &str, tree: &Tree, collection: NodeId, index: usize) -> Vec<Replacement> {
+pub(super) fn removal(
+    text: &str,
+    tree: &Tree,
+    collection: NodeId,
+    index: usize,
+) -> Vec<Replacement<'static>> {
     let removal = Removal { text, tree, collection };
     match &tree.nodes[collection].kind {
         NodeKind::Map { flow: true, .. } | NodeKind::List { flow: true, .. } => removal.in_flow(index),
@@ -35,7 +40,7 @@ struct Removal<'a> {
 }
 
 impl Removal<'_> {
-    fn in_block(&self, index: usize) -> Vec<Replacement> {
+    fn in_block(&self, index: usize) -> Vec<Replacement<'static>> {
         let children = self.children(self.collection);
         let Child { start, end } = children[index];
         let lines = self.lines_below(start, end);
@@ -51,7 +56,7 @@ impl Removal<'_> {
         let beside = self.text[..start].trim_end_matches([' ', '\t']).len();
         match children.get(index + 1).map(|next| next.start) {
             None if children.len() == 1 => {
-                vec![Replacement { place: start..last_line.max(end), text: self.brackets().to_owned() }]
+                vec![Replacement { place: start..last_line.max(end), text: self.brackets().into() }]
             }
             Some(next) if self.text[lines..next].bytes().all(|byte| byte == b' ') => vec![cut(start..next)],
             _ => vec![cut(beside..last_line)],
@@ -60,7 +65,7 @@ impl Removal<'_> {
 
     /// The lines of the only entry cut out, and an empty collection in its place: behind the key where nothing else
     /// stands there, else on a line of its own.
-    fn emptied(&self, place: Range<usize>, column: usize) -> Vec<Replacement> {
+    fn emptied(&self, place: Range<usize>, column: usize) -> Vec<Replacement<'static>> {
         let behind_key = self.key_of_collection().filter(|key| {
             let between = &self.text[*key..self.tree.nodes[self.collection].inner.start];
             self.text[..*key].ends_with(':')
@@ -69,7 +74,7 @@ impl Removal<'_> {
         });
         if let Some(key) = behind_key {
             let text = format!(" {}", self.brackets());
-            return vec![Replacement { place: key..key, text }, cut(place)];
+            return vec![Replacement { place: key..key, text: text.into() }, cut(place)];
         }
         let ended = &self.text[place.clone()];
         let line_break = &ended[ended.trim_end_matches(['\n', '\r']).len()..];
@@ -78,7 +83,7 @@ impl Removal<'_> {
         let is_root = self.tree.documents.iter().any(|part| part.root == Some(self.collection));
         // A list may stand in its key's column, brackets may not.
         let pad = " ".repeat(column + usize::from(!is_root));
-        vec![Replacement { place, text: format!("{pad}{}{line_break}", self.brackets()) }]
+        vec![Replacement { place, text: format!("{pad}{}{line_break}", self.brackets()).into() }]
     }
 
     /// Where the value may start that this collection is: after its key's colon.
@@ -91,13 +96,13 @@ impl Removal<'_> {
         Some(after_key(self.text, entry.place.end))
     }
 
-    fn in_flow(&self, index: usize) -> Vec<Replacement> {
+    fn in_flow(&self, index: usize) -> Vec<Replacement<'static>> {
         let node = &self.tree.nodes[self.collection];
         let children = self.children(self.collection);
         let Child { start, end } = children[index];
         if children.len() == 1 && !self.text[node.inner.start..].starts_with(['{', '[']) {
             // A pair without braces.
-            return vec![Replacement { place: node.inner.clone(), text: "{}".to_owned() }];
+            return vec![Replacement { place: node.inner.clone(), text: "{}".into() }];
         }
         let blanks = self.text[end..].len() - self.text[end..].trim_start_matches([' ', '\t']).len();
         let comma = self.text[end + blanks..].starts_with(',').then_some(end + blanks + 1);
@@ -251,6 +256,6 @@ fn after_key(text: &str, key_end: usize) -> usize {
     if rest.starts_with(':') { text.len() - rest.len() + 1 } else { key_end }
 }
 
-fn cut(place: Range<usize>) -> Replacement {
-    Replacement { place, text: String::new() }
+fn cut(place: Range<usize>) -> Replacement<'static> {
+    Replacement { place, text: String::new().into() }
 }

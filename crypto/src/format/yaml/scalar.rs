@@ -29,9 +29,7 @@ pub(crate) fn resolve(text: &str, tag: Option<&str>, plain: bool) -> Resolved {
 pub(super) fn is_text(text: &str) -> bool {
     match text.as_bytes().first() {
         // No other text makes a value of another type without one of these in front.
-        Some(b'.' | b'+' | b'-' | b'0'..=b'9') => {
-            implicit(text).is_ok_and(|value| value.kind() == Some(ValueType::Str))
-        }
+        Some(b'.' | b'+' | b'-' | b'0'..=b'9') => other_than_text(text).is_ok_and(|value| value.is_none()),
         _ => constant(text).is_none(),
     }
 }
@@ -61,13 +59,21 @@ fn explicit(text: &str, tag: &str) -> Resolved {
 }
 
 fn implicit(text: &str) -> Resolved {
-    if let Some(value) = constant(text) {
-        return Ok(value);
-    }
+    other_than_text(text).map(|value| value.unwrap_or_else(|| Value::text(text)))
+}
+
+/// What an unquoted scalar without a tag resolves to when it is not text.
+///
+/// # Errors
+/// Why it cannot be part of a sealed file.
+pub(super) fn other_than_text(text: &str) -> Result<Option<Value>, String> {
     match text.as_bytes().first() {
-        Some(b'.') => Ok(parse_float(text).unwrap_or_else(|| Value::text(text))),
-        Some(b'+' | b'-' | b'0'..=b'9') => number_or_time(text),
-        _ => Ok(Value::text(text)),
+        Some(b'.') => Ok(constant(text).or_else(|| parse_float(text))),
+        Some(b'+' | b'-' | b'0'..=b'9') => match constant(text) {
+            None => number_or_time(text),
+            constant => Ok(constant),
+        },
+        _ => Ok(constant(text)),
     }
 }
 
@@ -84,22 +90,17 @@ fn constant(text: &str) -> Option<Value> {
     }
 }
 
-fn number_or_time(text: &str) -> Resolved {
+fn number_or_time(text: &str) -> Result<Option<Value>, String> {
     if let Some(time) = timestamp::canonical(text) {
-        return Ok(typed(ValueType::Time, time));
+        return Ok(Some(typed(ValueType::Time, time)));
     }
     let digits = text.replace('_', "");
     if let Some(int) = parse_int(&digits) {
-        return i64::try_from(int).map(|int| typed(ValueType::Int, int.to_string())).map_err(|_| {
+        return i64::try_from(int).map(|int| Some(typed(ValueType::Int, int.to_string()))).map_err(|_| {
             "an integer beyond 64 bits with sign cannot be kept exactly by other tools; quote it".to_owned()
         });
     }
-    if is_decimal(&digits)
-        && let Some(float) = parse_float(&digits)
-    {
-        return Ok(float);
-    }
-    Ok(Value::text(text))
+    Ok(parse_float(&digits))
 }
 
 /// An integer in any base that Go's `ParseInt` knows, within i64, or beyond it within u64; nothing when it is none.

@@ -1,5 +1,7 @@
 //! How a value is spelled in YAML: in the style of its place where that can hold it, else in double quotes.
 
+use std::borrow::Cow;
+
 use crate::document::Site;
 use crate::document::tree::Style;
 use crate::format::Replacement;
@@ -8,27 +10,27 @@ use crate::value::{Value, ValueType};
 
 /// What a site becomes with the sealed text `enc`: same style, in quotes inside brackets and braces. In an object, of
 /// which an API server must see the bare text, nothing is a block.
-pub(super) fn sealed(text: &str, site: &Site, enc: &str, one_line: bool) -> Replacement {
+pub(super) fn sealed<'a>(text: &str, site: &Site, enc: &'a str, one_line: bool) -> Replacement<'a> {
     let written = match &site.style {
-        Style::Comment => format!("#{enc}"),
-        Style::Double { .. } | Style::Plain { flow: true } => format!("\"{enc}\""),
-        Style::Single { .. } => format!("'{enc}'"),
-        Style::Plain { flow: false } => enc.to_owned(),
+        Style::Comment => format!("#{enc}").into(),
+        Style::Double { .. } | Style::Plain { flow: true } => format!("\"{enc}\"").into(),
+        Style::Single { .. } => format!("'{enc}'").into(),
+        Style::Plain { flow: false } => Cow::from(enc),
         Style::Folded(found) | Style::Literal(found) if !one_line => {
             return block::sealed(text, &site.inner, found, enc);
         }
         Style::Folded(found) | Style::Literal(found) => {
             let ended = text[site.inner.clone()].ends_with(['\n', '\r']);
-            format!("{enc}{}", if ended { block::line_break(text, &found.header) } else { "" })
+            format!("{enc}{}", if ended { block::line_break(text, &found.header) } else { "" }).into()
         }
     };
     in_place(text, site, written)
 }
 
 /// What a site becomes with `value` in its default spelling.
-pub(super) fn opened(text: &str, site: &Site, value: &Value) -> Replacement {
+pub(super) fn opened<'a>(text: &str, site: &Site, value: &'a Value) -> Replacement<'a> {
     let written = match &site.style {
-        Style::Comment => format!("#{}", value.as_text().unwrap_or_default()),
+        Style::Comment => format!("#{}", value.as_text().unwrap_or_default()).into(),
         Style::Folded(found) => return block::opened(text, site, found, value, true),
         Style::Literal(found) => return block::opened(text, site, found, value, false),
         // Inside brackets and braces both are sealed in quotes, so both have one default.
@@ -36,7 +38,7 @@ pub(super) fn opened(text: &str, site: &Site, value: &Value) -> Replacement {
         Style::Plain { flow: false } => scalar(value, false, false),
         Style::Single { .. } => match value.as_text() {
             Some(plain) if value.kind() == Some(ValueType::Str) && is_single_quotable(plain) => {
-                format!("'{}'", plain.replace('\'', "''"))
+                format!("'{}'", plain.replace('\'', "''")).into()
             }
             _ => scalar(value, true, true),
         },
@@ -45,7 +47,7 @@ pub(super) fn opened(text: &str, site: &Site, value: &Value) -> Replacement {
 }
 
 /// The scalar replaced with its properties, of which a core tag is cut out; alone where a comment stands between.
-fn in_place(text: &str, site: &Site, written: String) -> Replacement {
+fn in_place<'a>(text: &str, site: &Site, written: Cow<'a, str>) -> Replacement<'a> {
     if site.outer == site.inner && site.core_tag.is_none() {
         return Replacement { place: site.outer.clone(), text: written };
     }
@@ -60,23 +62,24 @@ fn in_place(text: &str, site: &Site, written: String) -> Replacement {
             format!("{}{after}", &text[site.outer.start..tag.start])
         }
     };
-    Replacement { place: site.outer.clone(), text: format!("{kept}{written}") }
+    Replacement { place: site.outer.clone(), text: format!("{kept}{written}").into() }
 }
 
 /// `value` on one line: without quotes when it reads back as the same value so, unless `quoted`.
-pub(super) fn scalar(value: &Value, quoted: bool, flow: bool) -> String {
+pub(super) fn scalar(value: &Value, quoted: bool, flow: bool) -> Cow<'_, str> {
     match value {
-        Value::Null => "null".to_owned(),
+        Value::Null => "null".into(),
         Value::Typed(ValueType::Str | ValueType::Comment, bytes) => {
             match std::str::from_utf8(bytes.expose_secret()) {
-                Ok(text) if !quoted && is_plain(text, flow) => text.to_owned(),
-                Ok(text) => double_quoted(text),
+                Ok(text) if !quoted && is_plain(text, flow) => text.into(),
+                Ok(text) => double_quoted(text).into(),
                 Err(_) => {
                     use base64::Engine;
                     format!(
                         "!!binary {}",
                         base64::engine::general_purpose::STANDARD.encode(bytes.expose_secret())
                     )
+                    .into()
                 }
             }
         }
@@ -84,14 +87,14 @@ pub(super) fn scalar(value: &Value, quoted: bool, flow: bool) -> String {
     }
 }
 
-fn non_text(kind: ValueType, wire: &str) -> String {
+fn non_text(kind: ValueType, wire: &str) -> Cow<'_, str> {
     match (kind, wire) {
-        (ValueType::Bool, _) => wire.to_lowercase(),
-        (ValueType::Float, "+Inf") => ".inf".to_owned(),
-        (ValueType::Float, "-Inf") => "-.inf".to_owned(),
-        (ValueType::Float, "NaN") => ".nan".to_owned(),
-        (ValueType::Float, _) if !wire.contains('.') => format!("{wire}.0"),
-        _ => wire.to_owned(),
+        (ValueType::Bool, _) => wire.to_lowercase().into(),
+        (ValueType::Float, "+Inf") => ".inf".into(),
+        (ValueType::Float, "-Inf") => "-.inf".into(),
+        (ValueType::Float, "NaN") => ".nan".into(),
+        (ValueType::Float, _) if !wire.contains('.') => format!("{wire}.0").into(),
+        _ => wire.into(),
     }
 }
 
@@ -206,10 +209,10 @@ mod tests {
         #[test]
         fn every_text_reads_back_in_every_style(text in "\\PC{0,20}|[ -~\\n\\t\u{85}\u{2028}]{0,20}") {
             for (quoted, flow) in [(false, false), (true, false), (false, true)] {
-                let spelled = scalar(&Value::text(&text), quoted, flow);
+                let spelled = scalar(&Value::text(&text), quoted, flow).into_owned();
                 let document = format!("k: {spelled}\n");
                 let read = crate::document::Document::read(&document, crate::format::Format::Yaml).unwrap();
-                proptest::prop_assert_eq!(&*read.leaves[0].value, &Value::text(&text), "{}", spelled);
+                proptest::prop_assert_eq!(&read.leaves[0].value, &Value::text(&text), "{}", spelled);
             }
         }
     }

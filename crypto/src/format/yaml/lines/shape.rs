@@ -1,15 +1,11 @@
 //! What single lines and scalars of the plain subset look like. No function here knows where it stands in a document.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
-use crate::document::tree::Entry;
 use crate::format::yaml::{scalar, write};
 
 /// Most bytes of a key that are read here; YAML's own limit is 1,024 characters.
 const KEY_BYTES_MAX: usize = 1000;
-/// Up to how many entries each key is compared with each other instead of being hashed.
-const FEW_ENTRIES: usize = 8;
 
 /// Whether `text` has no character but line feeds, printing ASCII, and letters and signs of other scripts: no tab, no
 /// carriage return, nothing that any reader could take for a line break, a blank or a mark.
@@ -30,6 +26,13 @@ pub(super) fn is_plain(text: &str) -> bool {
 /// Where the line that `at` is in ends: before its line feed, or with the text.
 pub(super) fn line_end(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |found| at + found)
+}
+
+/// Where the first entry of the root begins whose line starts behind `at`; the end when there is none.
+pub(super) fn next_entry(text: &str, at: usize) -> usize {
+    let lines = text.as_bytes()[at..].iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    let is_entry = |at: usize| text.as_bytes().get(at).is_some_and(|next| !b" -#\n".contains(next));
+    lines.map(|(offset, _)| at + offset + 1).find(|at| is_entry(*at)).unwrap_or(text.len())
 }
 
 /// The first byte of `at..end` that is no space.
@@ -186,16 +189,4 @@ pub(super) fn block(text: &str, start: usize, column: usize) -> Option<Lines> {
         lines.end = lines.next;
     }
     Some(lines)
-}
-
-/// Whether a key stands twice.
-pub(super) fn has_duplicates(entries: &[Entry]) -> bool {
-    if entries.len() <= FEW_ENTRIES {
-        let is_earlier = |(index, entry): (usize, &Entry)| {
-            entries[..index].iter().any(|earlier| earlier.name == entry.name)
-        };
-        return entries.iter().enumerate().any(is_earlier);
-    }
-    let mut known = HashSet::with_capacity(entries.len());
-    !entries.iter().all(|entry| known.insert(entry.name.as_str()))
 }
