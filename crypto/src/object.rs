@@ -16,6 +16,8 @@ pub mod manifest;
 pub mod open_error;
 #[cfg(feature = "sealed-secrets")]
 pub mod sealed_secret;
+#[cfg(feature = "sealed-secrets")]
+pub mod template;
 
 pub use content::Content;
 pub use encrypted_secret::{EncryptedSecret, ObjectContext, OpenSecret};

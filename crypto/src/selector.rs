@@ -7,7 +7,7 @@ use regex::Regex;
 
 use crate::document::{Document, Event};
 
-mod go_regex;
+pub(crate) mod go_regex;
 
 /// The six rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-SIZES = {name: open(f"../sealing-keys/{name}.pem", "rb").read() for name in ("rsa-2048", "rsa-2048-b", "rsa-3072")}
+SIZES = {name: open(f"../sealing-keys/{name}.pem", "rb").read() for name in ("rsa-2048", "rsa-2048-b", "rsa-3072", "rsa-4096")}
 KEYS = {n: serialization.load_pem_private_key(p, None).public_key() for n, p in SIZES.items()}
 OUT = sys.argv[1] if len(sys.argv) > 1 else "."
 
@@ -52,6 +52,7 @@ opens("strict-crlf", b"a\r\nb\r\n")
 opens("namespace-wide", b"wide", label=b"shop")
 opens("cluster-wide", b"wider", label=b"")
 opens("modulus-3072", b"larger", key="rsa-3072")
+opens("modulus-4096", b"the usual one", key="rsa-4096")
 case("second-key", "opens 62", item(b"b", key="rsa-2048-b"), keys="rsa-2048 rsa-2048-b")
 case("second-key-of-other-size", "opens 62", item(b"b", key="rsa-2048"), keys="rsa-3072 rsa-2048")
 good = base64.b64encode(item(b"folded")).decode()
@@ -91,6 +92,8 @@ for name, size, expect in [("nothing", 0, "TooShort"), ("one-byte", 1, "TooShort
                            ("content-gone", 274, "Corrupt"), ("last-byte", len(raw) - 1, "Corrupt")]:
     case(f"cut-{name}", expect, raw[:size])
 case("longer-by-a-byte", "Corrupt", raw + b"\0")
+case("length-of-another-key", "NoKeyOfSize", item(b"x" * 300, n=512))
+case("length-of-another-key-that-is-there", "NotOpened", item(b"x" * 300, n=512), keys="rsa-2048 rsa-4096")
 case("length-0", "NoKeyOfSize", item(b"x", n=0))
 case("length-65535", "TooShort", item(b"x", n=65535))
 case("length-of-one-less", "NoKeyOfSize", item(b"x", n=255))

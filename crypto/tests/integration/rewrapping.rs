@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lacre_crypto::object::sealed_secret::{Extent, MissingKey, Resealed, SealedManifest, UnsealOptions};
-use lacre_crypto::sealed_item::seal;
+use lacre_crypto::sealed_item::{open, seal};
 use lacre_crypto::sealing_key::SealingKey;
 use lacre_crypto::{Format, SecretBytes};
 
@@ -133,6 +133,34 @@ fn streams_and_lists_are_gone_through() {
     check(json, Format::Json, &plain);
     check(&format!("{json}\n{json}\n\n{json}"), Format::Json, &plain);
     check(&format!("{{\"kind\": \"List\", \"items\": [{json}, {{}}]}}\n"), Format::Json, &plain);
+}
+
+#[test]
+fn the_blob_of_the_first_version_is_replaced_in_its_place() {
+    let (old, new) = (key("rsa-2048"), key("rsa-2048-b"));
+    let pattern = format!("{HEAD}spec:\n  data: 'ITEM'   # since 2018\n  encryptedData: {{}}\n");
+    let (text, places) = filled(&pattern, &old, &|item| item.to_owned());
+    let manifest = SealedManifest::read(&text, Format::Yaml).unwrap();
+    let fresh = manifest.with(&resealed(&manifest, &[&old], &new)).unwrap();
+    assert!(fresh != text && is_same_elsewhere(&text, &fresh, &places), "{fresh}");
+    let again = SealedManifest::read(&fresh, Format::Yaml).unwrap();
+    let blob = again.objects()[0].secret.legacy_data.clone().unwrap();
+    assert!(open(&[&new], b"shop/db", &blob).is_ok());
+}
+
+#[test]
+fn an_object_that_says_something_else_than_asked_for_is_not_written() {
+    let item = |name: &str, text: &str| Resealed {
+        items: [(name.to_owned(), text.to_owned())].into(),
+        ..Resealed::default()
+    };
+    let text = format!("{HEAD}spec:\n  encryptedData:\n    a: AgB1\n    b: >\n      AgB1\n      AgB1\n");
+    let manifest = SealedManifest::read(&text, Format::Yaml).unwrap();
+    assert!(manifest.with(&[item("a", "AgB2")]).is_ok());
+    // An item that is not there, one that would become another value, and one whose lines are folded into blanks.
+    for resealed in [item("c", "AgB2"), item("a", "x: y"), item("a", "AgB2 # x"), item("b", "AgB2AgB3")] {
+        assert!(manifest.with(&[resealed.clone()]).is_err(), "{resealed:?}");
+    }
 }
 
 #[test]

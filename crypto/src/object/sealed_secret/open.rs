@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::legacy::LegacySecret;
 use super::{ItemFailure, SealedSecret, TemplateFailure, UnsealError};
+use crate::object::template;
 use crate::parallel;
 use crate::sealed_item::{Item, ItemError, OpenedItem};
 use crate::sealing_key::SealingKey;
@@ -147,12 +148,10 @@ impl SealedSecret {
                 data.remove(key);
                 continue;
             };
-            let reason = format!(
-                "templates are not rendered yet ({missing:?}, {} bytes, {} values)",
-                source.len(),
-                values.len()
-            );
-            failures.push(TemplateFailure { key: key.clone(), reason });
+            match template::render(key, source, &values, missing) {
+                Ok(rendered) => drop(data.entry(key.clone()).or_insert(rendered)),
+                Err(error) => failures.push(TemplateFailure { key: key.clone(), reason: error.to_string() }),
+            }
         }
         if failures.is_empty() { Ok(()) } else { Err(UnsealError::Templates(failures)) }
     }

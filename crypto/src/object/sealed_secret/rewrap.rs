@@ -56,8 +56,7 @@ impl SealedManifest {
         let mut objects = Vec::new();
         let parts = if text.contains(KIND) { stream::parts(text, format) } else { Vec::new() };
         for part in parts {
-            let read = Reader::new(text, part, format).and_then(|reader| reader.objects(&mut objects));
-            read?;
+            Reader::new(text, part, format)?.objects(&mut objects)?;
         }
         Ok(Self { text: text.to_owned(), format, objects })
     }
@@ -105,34 +104,27 @@ impl SealedManifest {
     /// Whether `text` says what this one does with `resealed` in it.
     fn check(&self, text: &str, resealed: &[Resealed]) -> Result<(), ParseError> {
         let again = Self::read(text, self.format)?;
+        let mut pairs = self.objects.iter().zip(&again.objects).zip(resealed);
         let is_same = self.objects.len() == again.objects.len()
-            && self.objects.iter().zip(&again.objects).zip(resealed).all(|((old, new), resealed)| {
-                let mut expected = old.secret.clone();
-                let unfolded = |text: &String| text.split_ascii_whitespace().collect::<String>();
-                let changed = resealed.items.iter().all(|(name, item)| {
-                    expected.items.remove(name);
-                    new.secret.items.get(name).map(unfolded).as_ref() == Some(item)
-                });
-                let mut rest = new.secret.clone();
-                resealed.items.keys().for_each(|name| drop(rest.items.remove(name)));
-                if let Some(blob) = &resealed.legacy_data {
-                    let found = rest.legacy_data.take();
-                    expected.legacy_data = None;
-                    return changed
-                        && found.map(|text| unfolded(&text)).as_ref() == Some(blob)
-                        && rest == expected;
-                }
-                changed && rest == expected
-            });
-        match is_same {
-            true => Ok(()),
-            false => Err(ParseError::at(
-                &self.text,
-                0,
-                "the new ciphertext cannot be written in this style: reseal the object by itself, or write its values on one line",
-            )),
-        }
+            && pairs.all(|((old, new), resealed)| is_same_but_for(&old.secret, &new.secret, resealed));
+        let reason = "the new ciphertext cannot be written in this style: write the values on one line each";
+        if is_same { Ok(()) } else { Err(ParseError::at(&self.text, 0, reason)) }
     }
+}
+
+/// Whether `new` is `old` with `resealed` in it. Line breaks inside an item mean nothing.
+fn is_same_but_for(old: &SealedSecret, new: &SealedSecret, resealed: &Resealed) -> bool {
+    let (mut expected, mut found) = (old.clone(), new.clone());
+    let unbroken = |item: &mut String| item.retain(|character| !matches!(character, '\r' | '\n'));
+    for (name, item) in &resealed.items {
+        expected.items.insert(name.clone(), item.clone());
+        found.items.get_mut(name).map(unbroken);
+    }
+    if let Some(blob) = &resealed.legacy_data {
+        expected.legacy_data = Some(blob.clone());
+        found.legacy_data.as_mut().map(unbroken);
+    }
+    found == expected
 }
 
 /// One value of a stream, taken apart.
@@ -157,17 +149,18 @@ impl<'a> Reader<'a> {
     }
 
     fn objects(&self, into: &mut Vec<SealedObject>) -> Result<(), ParseError> {
-        let roots = self.document.tree.documents.iter().filter_map(|part| part.root);
-        roots.map(|root| self.object(root, 0, into)).collect()
+        let mut roots = self.document.tree.documents.iter().filter_map(|part| part.root);
+        roots.try_for_each(|root| self.object(root, 0, into))
     }
 
     fn object(&self, node: NodeId, depth: usize, into: &mut Vec<SealedObject>) -> Result<(), ParseError> {
         let word = |name: &str| self.member(node, name).and_then(|id| self.words(id));
         let (version, kind) = (word("apiVersion"), word("kind"));
-        if kind.as_deref().is_some_and(|kind| kind.ends_with("List")) && depth < LIST_DEPTH_MAX {
-            if let Some(NodeKind::List { items, .. }) = self.member(node, "items").map(|id| self.kind(id)) {
-                return items.iter().map(|item| self.object(*item, depth + 1, into)).collect();
-            }
+        if kind.as_deref().is_some_and(|kind| kind.ends_with("List"))
+            && depth < LIST_DEPTH_MAX
+            && let Some(NodeKind::List { items, .. }) = self.member(node, "items").map(|id| self.kind(id))
+        {
+            return items.iter().try_for_each(|item| self.object(*item, depth + 1, into));
         }
         if version.as_deref() == Some(API_VERSION) && kind.as_deref() == Some(KIND) {
             into.push(self.sealed(node)?);

@@ -8,8 +8,9 @@ use crate::format::Format;
 
 /// The parts of `text` that hold a value each. What cannot be cut is one part, and its reader says what is wrong.
 pub(super) fn parts(text: &str, format: Format) -> Vec<Range<usize>> {
+    let whole = || std::iter::once(0..text.len()).collect();
     if format != Format::Json {
-        return vec![0..text.len()];
+        return whole();
     }
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
     let mut parts = Vec::new();
@@ -25,7 +26,7 @@ pub(super) fn parts(text: &str, format: Format) -> Vec<Range<usize>> {
         start = end;
     }
     match parts.is_empty() {
-        true => vec![0..text.len()],
+        true => whole(),
         false => parts,
     }
 }
