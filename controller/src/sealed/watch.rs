@@ -157,7 +157,7 @@ async fn show_life(stores: &[Store<SealedSecret>], context: &Context, health: &H
                 }
             }
             _ = tick.tick() => {
-                health.beat();
+                health.sealed_beat();
                 let is_there = |place: &Place| stores.iter().any(|store| store.get(&reference(place)).is_some());
                 for place in context.memory.forget_all_but(is_there) {
                     context.metrics.sealed.forget(&place);

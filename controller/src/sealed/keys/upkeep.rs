@@ -73,15 +73,19 @@ impl SealingKeysUpkeep {
     pub async fn keep(mut self, changed: UnboundedSender<()>) {
         let mut said = Said::default();
         let mut events = self.watch();
-        let mut is_asked = false;
+        let (mut is_asked, mut is_loaded) = (false, false);
         loop {
-            let (wait, is_left) = match self.turn(is_asked, &changed, &mut said).await {
+            let (wait, is_left) = match self.turn(is_asked, &changed, &mut said, &mut is_loaded).await {
                 Ok(due) => (due.unwrap_or(LOOK_AGAIN).clamp(Duration::from_millis(10), LOOK_AGAIN), false),
                 Err(failure) => {
                     tracing::error!(%failure, "the sealing keys are not as they should be");
                     (RETRY, is_asked)
                 }
             };
+            if is_loaded {
+                // Also when making one failed: then objects say that there is none.
+                self.keys.are_known();
+            }
             is_asked = self.wait(wait, &mut events, &mut said).await || is_left;
         }
     }
@@ -92,8 +96,10 @@ impl SealingKeysUpkeep {
         is_asked: bool,
         changed: &UnboundedSender<()>,
         said: &mut Said,
+        is_loaded: &mut bool,
     ) -> Result<Option<Duration>, Failure> {
         self.load(changed).await?;
+        *is_loaded = true;
         let leads = *self.leads.borrow_and_update();
         let due = |this: &Self| {
             this.options.due_in(&this.keys.snapshot(), this.cutoff.filter(|_| leads), Timestamp::now())
