@@ -122,6 +122,11 @@ impl World {
         self.start_until("/readyz", flags)
     }
 
+    /// Starts one that serves the namespaces that `flags` say.
+    pub(crate) fn start_as(&mut self, flags: &[&str]) -> Result<usize> {
+        self.start_with("/readyz", flags)
+    }
+
     /// Starts one that need not become ready.
     pub(crate) fn start_unready(&mut self) -> Result<usize> {
         self.start_unready_with(&[])
@@ -216,6 +221,11 @@ impl World {
         http::request(port, "GET", path, &[], "")
     }
 
+    /// The port of the newest controller.
+    pub(crate) fn port(&self) -> Result<u16> {
+        Ok(self.controllers.last().context("no controller runs")?.port)
+    }
+
     /// Sends `body` to the newest controller.
     pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Result<http::Answer> {
         let controller = self.controllers.last().context("no controller runs")?;
@@ -272,6 +282,7 @@ impl World {
         let (group, version, kind) = match kind {
             "secret" => ("", "v1", "Secret"),
             "event" => ("events.k8s.io", "v1", "Event"),
+            "sealedsecret" => ("bitnami.com", "v1alpha1", "SealedSecret"),
             _ => (api::GROUP, api::VERSION, api::KIND),
         };
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
