@@ -70,7 +70,7 @@ pub struct KeySet {
     /// What is wrong with single Secrets, in their order.
     pub problems: Vec<Problem>,
     /// Uid and version of each Secret that was looked at.
-    pub(super) looked_at: BTreeMap<String, String>,
+    pub(crate) looked_at: BTreeMap<String, String>,
 }
 
 impl KeySet {
