@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use xtask::peers::helm::Helm;
 use xtask::peers::kubectl::Kubectl;
 use xtask::peers::sealed_secrets;
 use xtask::process::{Finished, Tool};
-use xtask::root;
+use xtask::{root, wait};
 
 use crate::support::{chart, documents, find};
 
@@ -112,6 +113,52 @@ fn the_chart_is_installed_where_pods_are_restricted_and_leaves_its_definitions()
     stage.definition(ENCRYPTED_SECRETS)?;
     // And a later release of the same name has them again.
     stage.ours("install", &namespace, &[])?;
+    Ok(())
+}
+
+#[test]
+fn secrets_outlive_sealed_objects_that_are_deleted_as_the_guide_says() -> Result<()> {
+    let stage = Stage::new()?;
+    let namespace = stage.cluster.namespace("shop")?;
+    stage.kubectl().apply(&sealed_secrets::definition()?)?;
+    stage.kubectl().run([
+        "wait",
+        "--for=condition=Established",
+        &format!("crd/{SEALED_SECRETS}"),
+        "--timeout=30s",
+    ])?;
+    let sealed = |name: &str| {
+        json!({
+            "apiVersion": "bitnami.com/v1alpha1",
+            "kind": "SealedSecret",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"encryptedData": {}},
+        })
+    };
+    for name in ["kept", "lost"] {
+        stage.kubectl().apply(&sealed(name).to_string())?;
+        let object = stage.kubectl().get_json(["get", SEALED_SECRETS, name, "--namespace", &namespace])?;
+        let owner = json!({
+            "apiVersion": "bitnami.com/v1alpha1",
+            "kind": "SealedSecret",
+            "name": name,
+            "uid": object["metadata"]["uid"],
+            "controller": true,
+        });
+        let metadata = json!({"name": name, "namespace": namespace, "ownerReferences": [owner]});
+        stage
+            .kubectl()
+            .apply(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}).to_string())?;
+    }
+    let get = |name: &str| stage.kubectl().get_json(["get", "secret", name, "--namespace", &namespace]);
+    stage.kubectl().run(["delete", SEALED_SECRETS, "kept", "--namespace", &namespace, "--cascade=orphan"])?;
+    // Without it, the garbage collector that runs here takes the Secret.
+    stage.kubectl().run(["delete", SEALED_SECRETS, "lost", "--namespace", &namespace])?;
+    wait::until(Duration::from_secs(60), "the end of the other Secret", || {
+        Ok(get("lost").is_err().then_some(()))
+    })?;
+    stage.kubectl().run(["delete", "customresourcedefinition", SEALED_SECRETS])?;
+    assert_eq!(get("kept")?["metadata"]["ownerReferences"], Value::Null);
     Ok(())
 }
 
