@@ -6,8 +6,12 @@
 use std::sync::OnceLock;
 
 use lacre_crypto::document::Document;
+use lacre_crypto::object::SealedSecret;
+use lacre_crypto::object::sealed_secret::{ItemPlace, Resealed, SealedManifest};
 use lacre_crypto::recipient::age::{AgeIdentity, AgeRecipient, read_identities};
 use lacre_crypto::recipient::{Identity, Recipient, RecipientId, WrappedKey};
+use lacre_crypto::sealed_item::{self, base64_text};
+use lacre_crypto::sealing_key::{Certificate, SealingKey};
 use lacre_crypto::value::{Form, Sealed};
 use lacre_crypto::{
     EncryptOptions, Format, Groups, Layout, OpenFile, OpenOptions, SealedFile, SecretBytes, SecretText,
@@ -24,9 +28,12 @@ pub(super) const ALL: &[(&str, Target)] = &[
     ("ini", |bytes| seal_and_open(bytes, Format::Ini)),
     ("json", |bytes| seal_and_open(bytes, Format::Json)),
     ("keys", keys),
+    ("rewrapped-json", |bytes| rewrapped(bytes, Format::Json)),
+    ("rewrapped-yaml", |bytes| rewrapped(bytes, Format::Yaml)),
     ("sealed-dotenv", |bytes| open_any(bytes, Format::Dotenv)),
     ("sealed-ini", |bytes| open_any(bytes, Format::Ini)),
     ("sealed-json", |bytes| open_any(bytes, Format::Json)),
+    ("sealed-items", sealed_items),
     ("sealed-yaml", |bytes| open_any(bytes, Format::Yaml)),
     ("tampered", tampered),
     ("words", words),
@@ -158,6 +165,74 @@ fn keys(bytes: &[u8]) {
     let recipient = RecipientId::Age(identity().recipient().to_string());
     let wrapped = WrappedKey { recipient, enc: text.to_owned(), created_at: None };
     let _ = identity().unwrap(&wrapped);
+}
+
+fn sealing_key() -> &'static SealingKey {
+    static KEY: OnceLock<SealingKey> = OnceLock::new();
+    KEY.get_or_init(|| SealingKey::generate(2048).expect("the system has randomness"))
+}
+
+/// Items, keys, certificates and objects from anywhere; an item that was changed opens to its value or not at all.
+fn sealed_items(bytes: &[u8]) {
+    static ITEM: OnceLock<String> = OnceLock::new();
+    let item = ITEM.get_or_init(|| {
+        let value = SecretBytes::from("a value of some length");
+        sealed_item::seal(sealing_key().public(), b"shop/db", &value).expect("the system has randomness")
+    });
+    let mut changed = item.clone().into_bytes();
+    bytes.chunks_exact(6).take(4).for_each(|change| apply(change, &mut changed));
+    if let Ok(changed) = String::from_utf8(changed)
+        && let Ok(opened) = sealed_item::open(&[sealing_key()], b"shop/db", &changed)
+    {
+        assert_eq!(opened.plaintext.as_text(), Some("a value of some length"));
+    }
+    if let Ok(object) = serde_json::from_slice(bytes)
+        .map_err(drop)
+        .and_then(|value: serde_json::Value| SealedSecret::from_json(&value).map_err(drop))
+        && let Err(error) = object.verify(&[sealing_key()], true)
+    {
+        let suspect = ItemPlace { namespace: object.name.clone(), name: object.namespace.clone() };
+        let _ = object.diagnose(&error, &[sealing_key()], &[suspect]).iter().map(ToString::to_string).count();
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    assert!(base64_text::decode(text).err().is_none_or(|at| at <= text.len()), "the place is in the text");
+    let _ = SealingKey::all_from_pem(&SecretText::from(text));
+    let _ = Certificate::from_pem(text);
+}
+
+/// A manifest of which each item was replaced has these items and is the same otherwise, or is refused. The input
+/// is a manifest, and once more what stands in the place of the items.
+fn rewrapped(bytes: &[u8], format: Format) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if text.len() > INPUT_BYTES_MAX {
+        return;
+    }
+    let within = match format {
+        Format::Json => format!(
+            "{{\"apiVersion\":\"bitnami.com/v1alpha1\",\"kind\":\"SealedSecret\",\"spec\":{{\"encryptedData\":{text}}}}}"
+        ),
+        _ => format!(
+            "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nspec:\n  encryptedData:\n    {}\n",
+            text.replace('\n', "\n    ")
+        ),
+    };
+    for text in [text, &within] {
+        let Ok(manifest) = SealedManifest::read(text, format) else { continue };
+        let fresh = |object: &lacre_crypto::object::sealed_secret::SealedObject| {
+            let names = object.secret.items.keys();
+            // As long as the item of a value of some bytes under RSA-2048.
+            let items = names.map(|name| (name.clone(), "AQAB".repeat(93))).collect();
+            Resealed { items, ..Resealed::default() }
+        };
+        let resealed: Vec<_> = manifest.objects().iter().map(fresh).collect();
+        // What it gives was read again by itself; that it gives something at all is for the tests to say.
+        let Ok(replaced) = manifest.with(&resealed) else { continue };
+        let again = SealedManifest::read(&replaced, format).expect("what was replaced can be read");
+        for (object, resealed) in again.objects().iter().zip(&resealed) {
+            let item = |name: &String| base64_text::decode(&object.secret.items[name]).ok();
+            assert!(resealed.items.iter().all(|(name, text)| item(name) == base64_text::decode(text).ok()));
+        }
+    }
 }
 
 /// Small texts with a syntax of their own: sealed values, patterns, paths.

@@ -11,13 +11,19 @@ use serde_json::{Map, Value};
 
 use super::ObjectError;
 
+pub mod diagnosis;
 mod legacy;
 pub mod open;
+pub mod reseal;
+pub mod rewrap;
 pub mod scope;
 pub mod seal;
 pub mod unseal_error;
 
+pub use diagnosis::{Cause, Diagnosis, ItemPlace};
 pub use open::{MissingKey, PlainSecret, UnsealOptions};
+pub use reseal::{Extent, ResealError, Resealed};
+pub use rewrap::{SealedManifest, SealedObject};
 pub use scope::ItemScope;
 pub use seal::{SealSecretError, SealSecretOptions, seal_secret};
 pub use unseal_error::{ItemFailure, TemplateFailure, UnsealError};
@@ -160,10 +166,12 @@ fn text(parent: &Map<String, Value>, name: &str) -> Result<String, ObjectError> 
 fn texts(parent: &Map<String, Value>, name: &str) -> Result<BTreeMap<String, String>, ObjectError> {
     let mut texts = BTreeMap::new();
     for (key, value) in object(parent, name)?.into_iter().flatten() {
-        let value = value
-            .as_str()
-            .ok_or_else(|| ObjectError::new(format!("{key} in its {name} is no text: quote it")))?;
-        texts.insert(key.clone(), value.to_owned());
+        let text = match value {
+            Value::Null => "",
+            Value::String(text) => text,
+            _ => return Err(ObjectError::new(format!("{key} in its {name} is no text: quote it"))),
+        };
+        texts.insert(key.clone(), text.to_owned());
     }
     Ok(texts)
 }

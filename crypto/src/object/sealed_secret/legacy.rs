@@ -31,7 +31,9 @@ pub(super) struct LegacySecret {
 impl LegacySecret {
     /// The Secret that `blob` holds as JSON, or nothing. The parser's words would repeat its content.
     pub(super) fn read(blob: &SecretBytes) -> Option<Self> {
-        serde_json::from_slice(blob.expose_secret()).ok()
+        // A list would count as the fields in their order.
+        let is_object = blob.expose_secret().trim_ascii_start().starts_with(b"{");
+        is_object.then(|| serde_json::from_slice(blob.expose_secret()).ok()).flatten()
     }
 
     /// Its values. Clear ones win, as in a cluster.

@@ -105,7 +105,7 @@ impl SealedSecret {
     }
 
     /// The blob of the first version, when there is one and it may be read.
-    fn legacy(&self, accept_v1: bool) -> Result<Option<&str>, UnsealError> {
+    pub(super) fn legacy(&self, accept_v1: bool) -> Result<Option<&str>, UnsealError> {
         match &self.legacy_data {
             None => Ok(None),
             Some(_) if !accept_v1 => Err(UnsealError::LegacyRefused),
