@@ -191,10 +191,18 @@ fn limits_are_told_in_the_headers_of_sealed_secrets() -> Result<()> {
     Ok(())
 }
 
+/// Lets the controller ask whose token it was given.
+fn allow_token_reviews(world: &World) -> Result<()> {
+    let account = format!("--serviceaccount={}:lacre-controller", world.home);
+    let name = format!("reviews-{}", world.home);
+    let role = "--clusterrole=system:auth-delegator";
+    world.admin().run(["create", "clusterrolebinding", &name, role, &account]).map(drop)
+}
+
 #[test]
 fn where_a_token_is_asked_for_only_one_of_this_cluster_counts() -> Result<()> {
     let mut world = World::without_controller()?;
-    world.allow_token_reviews()?;
+    allow_token_reviews(&world)?;
     world.start(&["--require-token", "--rate-limit=1000", "--rate-limit-burst=1000"])?;
     let body = manifest(json!({"a": item(&world, &strict(), "one")?})).to_string();
     let token = world.admin().run(["-n", &world.home, "create", "token", "lacre-controller"])?;

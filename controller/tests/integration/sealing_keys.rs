@@ -231,7 +231,7 @@ fn a_signal_asks_for_a_new_key() -> Result<()> {
 #[test]
 fn who_brings_keys_gets_none_made() -> Result<()> {
     let mut world = World::without_controller()?;
-    world.start_unready_with(&["--bring-your-own-keys"])?;
+    world.start_unready(&["--bring-your-own-keys"])?;
     world.until("readiness to be refused", || {
         Ok(world.ask("/readyz")?.body.contains("no sealing key").then_some(()))
     })?;
@@ -282,7 +282,7 @@ fn certificates_are_published_for_whoever_is_authenticated() -> Result<()> {
 fn without_the_right_to_publish_the_keys_work_and_it_is_named_once() -> Result<()> {
     let mut world = World::without_controller()?;
     at_home(&world, &["delete", "rolebinding", "lacre-controller"])?;
-    world.start_unready()?;
+    world.start_unready(&[])?;
     world.until("a certificate", || Ok((world.ask("/v1/cert.pem")?.status == 200).then_some(())))?;
     let newer = pair(1)?;
     bring(&world, "brought", &newer.private, &newer.certificate, Some("active"))?;
