@@ -259,8 +259,12 @@ async fn reconcile_encrypted(shared: Shared, mut kind: Kind, ending: Receiver<bo
 }
 
 async fn reconcile_sealed(shared: Shared, kind: Kind, ending: Receiver<bool>) {
+    let known = async {
+        until(kind.is_there).await;
+        shared.keys.until_known().await;
+    };
     tokio::select! {
-        () = until(kind.is_there) => {}
+        () = known => {}
         () = until(ending.clone()) => return,
     }
     let options = SealedLoopOptions {

@@ -14,6 +14,7 @@ pub mod dist;
 pub mod fuzz;
 pub mod generate;
 pub mod peers;
+pub mod static_program;
 pub mod test;
 
 /// What `cargo xtask` prints when asked, or when it does not understand.
@@ -26,7 +27,8 @@ cargo xtask demo [--cluster]                 run the commands of the README
 cargo xtask gen [--check]                    write the generated files, or only compare them
 cargo xtask fuzz [--seconds N] [TARGET…]     fuzz parsers and the whole way of opening
 cargo xtask deny                             licences, sources and duplicates of the dependencies
-cargo xtask dist                             pack the programs with what their licences ask for";
+cargo xtask dist                             pack the programs with what their licences ask for
+cargo xtask static [--debug] [--try]         the controller without libraries, in the root of an image";
 
 /// Runs the command of these arguments.
 ///
@@ -45,6 +47,7 @@ pub fn run(arguments: &[String]) -> Result<ExitCode> {
         "fuzz" => fuzz::run(rest),
         "gen" => generate::run(rest),
         "peers" => peers::run(rest),
+        "static" => static_program::run(rest),
         "test" => test::run(rest),
         "help" | "--help" | "-h" => {
             output::line(HELP);

@@ -116,3 +116,56 @@ const NONE: [(&str, &str); 0] = [];
 fn count(number: usize) -> f64 {
     u32::try_from(number).map_or(f64::INFINITY, f64::from)
 }
+
+#[cfg(test)]
+mod tests {
+    use lacre_crypto::sealing_key::SealingKey;
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+    use crate::sealed::keys::KeySet;
+
+    fn text(keys: Arc<SealingKeys>, omit_objects: bool) -> String {
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(KeyCollector { keys, omit_objects }));
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        text
+    }
+
+    #[test]
+    fn it_is_told_which_objects_still_need_which_key() {
+        let key = SealingKey::generate(2048).unwrap();
+        let held = HeldKey {
+            name: "key-a".to_owned(),
+            fingerprint: key.public().fingerprint(),
+            key,
+            certificate: None,
+            ordered_by: Timestamp::now(),
+            created: Timestamp::now(),
+            backed_up: true,
+        };
+        let fingerprint = held.fingerprint.clone();
+        let set = KeySet { keys: vec![Arc::new(held)], ..KeySet::default() };
+        let keys = Arc::new(SealingKeys::from(set));
+        for (name, items) in [("db", 2), ("web", 3)] {
+            let place = ("shop".to_owned(), name.to_owned());
+            keys.remember(&place, &BTreeMap::from([(fingerprint.clone(), items)]));
+        }
+        let all = text(keys.clone(), false);
+        for line in [
+            "lacre_sealing_keys 1.0",
+            r#"lacre_sealing_key_items{key="key-a"} 5.0"#,
+            r#"lacre_sealing_key_objects{key="key-a"} 2.0"#,
+            r#"lacre_sealing_key_backed_up{key="key-a"} 1.0"#,
+            r#"lacre_sealing_key_newest{key="key-a"} 0.0"#,
+            r#"lacre_sealed_secret_key_items{namespace="shop",name="db",key="key-a"} 2.0"#,
+        ] {
+            assert!(all.contains(line), "{line}\n{all}");
+        }
+        keys.forget(&("shop".to_owned(), "db".to_owned()));
+        assert!(!text(keys.clone(), false).contains("name=\"db\""));
+        assert!(!text(keys, true).contains("namespace="));
+    }
+}

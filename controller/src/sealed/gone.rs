@@ -23,7 +23,9 @@ pub async fn delete_secret(client: Client, object: SealedSecret, backoff: Backof
     for attempt in 1..=ATTEMPTS_MAX {
         match try_to_delete(&client, &object).await {
             Ok(true) => return tracing::info!(secret = place, "deleted with its SealedSecret"),
-            Ok(false) => return,
+            Ok(false) => {
+                return tracing::debug!(secret = place, "not there, another's, or its SealedSecret lives");
+            }
             Err(failure) => tracing::warn!(secret = place, %failure, "not deleted with its SealedSecret"),
         }
         tokio::time::sleep(backoff.delay(attempt, jitter())).await;

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use lacre_crypto::sealing_key::{Certificate, SealingKey};
+use tokio::sync::watch;
 
 use crate::memory::Place;
 
@@ -69,7 +70,7 @@ pub struct KeySet {
     /// What is wrong with single Secrets, in their order.
     pub problems: Vec<Problem>,
     /// Uid and version of each Secret that was looked at.
-    pub(super) looked_at: BTreeMap<String, String>,
+    pub(crate) looked_at: BTreeMap<String, String>,
 }
 
 impl KeySet {
@@ -95,15 +96,23 @@ impl KeySet {
 pub struct SealingKeys {
     set: Mutex<Arc<KeySet>>,
     used: Mutex<HashMap<Place, BTreeMap<String, usize>>>,
+    looked: watch::Sender<bool>,
 }
 
 impl From<KeySet> for SealingKeys {
     fn from(set: KeySet) -> Self {
-        Self { set: Mutex::new(Arc::new(set)), used: Mutex::default() }
+        Self { set: Mutex::new(Arc::new(set)), used: Mutex::default(), looked: watch::Sender::new(true) }
     }
 }
 
 impl SealingKeys {
+    /// Waits until the cluster's keys were looked at once, and made if there was none: whoever opens before that fails
+    /// for nothing.
+    pub async fn until_known(&self) {
+        // The sender is this very value.
+        let _ = self.looked.subscribe().wait_for(|looked| *looked).await;
+    }
+
     /// The keys of this moment.
     pub fn snapshot(&self) -> Arc<KeySet> {
         lock(&self.set).clone()
@@ -132,6 +141,11 @@ impl SealingKeys {
     /// What each object still needs, by fingerprint of the key.
     pub fn needed(&self) -> BTreeMap<Place, BTreeMap<String, usize>> {
         lock(&self.used).iter().map(|(place, used)| (place.clone(), used.clone())).collect()
+    }
+
+    /// Says that the keys are those of the cluster, as far as they can be had.
+    fn are_known(&self) {
+        self.looked.send_replace(true);
     }
 
     /// Takes over the keys of a new moment; gives whether other keys open now than before.

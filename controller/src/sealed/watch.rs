@@ -28,6 +28,13 @@ use crate::server::Health;
 /// How often the loop shows that it is alive and forgets objects that are gone.
 const TICK: Duration = Duration::from_secs(2);
 
+/// How long an object must be left in peace before it is looked at.
+///
+/// Whoever replaces a Secret by a SealedSecret does it in two steps, in either order. Sealed Secrets is slow enough to see
+/// both, and its own tests rest on that: a Secret that is deleted at once after its SealedSecret was made stays away for
+/// a moment.
+const SETTLED: Duration = Duration::from_millis(300);
+
 /// How the loop runs.
 #[derive(Clone, Debug)]
 pub struct SealedLoopOptions {
@@ -108,7 +115,7 @@ fn loop_of(
         .applied_objects()
         .predicate_filter(what_counts, PredicateConfig::default());
     let mut controller = Controller::for_stream(objects, reader.clone())
-        .with_config(Config::default().concurrency(options.concurrency))
+        .with_config(Config::default().concurrency(options.concurrency).debounce(SETTLED))
         .reconcile_all_on(each(changes));
     if options.watch_secrets {
         let secrets: Api<SecretMetadata> = scoped(&context.client, namespace);
@@ -157,7 +164,7 @@ async fn show_life(stores: &[Store<SealedSecret>], context: &Context, health: &H
                 }
             }
             _ = tick.tick() => {
-                health.beat();
+                health.sealed_beat();
                 let is_there = |place: &Place| stores.iter().any(|store| store.get(&reference(place)).is_some());
                 for place in context.memory.forget_all_but(is_there) {
                     context.metrics.sealed.forget(&place);

@@ -108,3 +108,14 @@ fn a_start_that_fails_is_a_message_with_an_exit_code() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn what_is_ignored_is_told() -> Result<()> {
+    let program = Tool::new(env!("CARGO_BIN_EXE_lacre-controller"));
+    let program = program.env("SEALED_SECRETS_KEY_TTL", "soon").env("SEALED_SECRETS_MY_CN", "ops");
+    let ended = program.args(["--update-status", "false", "--kubeconfig", "/nonexistent"]).run()?;
+    let told = String::from_utf8(ended.stderr)?;
+    assert!(told.contains("SEALED_SECRETS_KEY_TTL") && !told.contains("MY_CN"), "{told}");
+    assert!(told.contains("belongs to no flag"), "{told}");
+    Ok(())
+}

@@ -1,8 +1,7 @@
 //! A controller of its own for each test, and the questions that tests ask.
 
-use std::path::Path;
 use std::process::Command;
-use std::sync::{LazyLock, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{LazyLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -10,9 +9,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use lacre_controller::api::{self, crd};
+use lacre_controller::api;
 use rustix::process::Signal;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use xtask::http;
@@ -21,6 +19,10 @@ use xtask::peers::cluster::{Cluster, ServiceAccount, SharedCluster};
 use xtask::peers::kubectl::Kubectl;
 use xtask::process::{Server, start_on_free_port};
 use xtask::wait;
+
+mod installed;
+
+use installed::{install_definition, list, rights};
 
 /// How long a state may take to come before the test gives up; far more than it ever takes.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -122,27 +124,19 @@ impl World {
         self.start_until("/readyz", flags)
     }
 
-    /// Starts one that need not become ready.
-    pub(crate) fn start_unready(&mut self) -> Result<usize> {
-        self.start_unready_with(&[])
+    /// Starts one that serves the namespaces that `flags` say.
+    pub(crate) fn start_as(&mut self, flags: &[&str]) -> Result<usize> {
+        self.start_with("/readyz", flags)
     }
 
-    /// The same with more flags.
-    pub(crate) fn start_unready_with(&mut self, flags: &[&str]) -> Result<usize> {
+    /// Starts one that need not become ready.
+    pub(crate) fn start_unready(&mut self, flags: &[&str]) -> Result<usize> {
         self.start_until("/healthz", flags)
     }
 
     /// Sends a signal to the newest controller.
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
         self.controllers.last().context("no controller runs")?.server.signal(signal)
-    }
-
-    /// Lets the controller ask whose token it was given.
-    pub(crate) fn allow_token_reviews(&self) -> Result<()> {
-        let (name, account) = (format!("reviews-{}", self.home), format!("{}:lacre-controller", self.home));
-        let account = format!("--serviceaccount={account}");
-        let role = "--clusterrole=system:auth-delegator";
-        self.admin().run(["create", "clusterrolebinding", &name, role, &account]).map(drop)
     }
 
     fn start_until(&mut self, probe: &str, flags: &[&str]) -> Result<usize> {
@@ -216,10 +210,14 @@ impl World {
         http::request(port, "GET", path, &[], "")
     }
 
+    /// The port of the newest controller.
+    pub(crate) fn port(&self) -> Result<u16> {
+        Ok(self.controllers.last().context("no controller runs")?.port)
+    }
+
     /// Sends `body` to the newest controller.
     pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Result<http::Answer> {
-        let controller = self.controllers.last().context("no controller runs")?;
-        http::request(controller.port, "POST", path, headers, body)
+        http::request(self.port()?, "POST", path, headers, body)
     }
 
     /// The value of a series, when it is there.
@@ -272,6 +270,7 @@ impl World {
         let (group, version, kind) = match kind {
             "secret" => ("", "v1", "Secret"),
             "event" => ("events.k8s.io", "v1", "Event"),
+            "sealedsecret" => ("bitnami.com", "v1alpha1", "SealedSecret"),
             _ => (api::GROUP, api::VERSION, api::KIND),
         };
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
@@ -398,43 +397,4 @@ fn metrics_port(log: &str) -> Result<u16> {
     let (_, port) = metrics.split_once("127.0.0.1:").context("no port of metrics")?;
     let digits: String = port.chars().take_while(char::is_ascii_digit).collect();
     Ok(digits.parse()?)
-}
-
-fn install_definition(cluster: &Cluster) -> Result<()> {
-    static INSTALLED: Mutex<bool> = Mutex::new(false);
-    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !*installed {
-        let roles = rights("lacre-system")?.into_iter().filter(|item| item["kind"] == "ClusterRole");
-        let definitions = [crd::encrypted_secret(), crd::sealed_secret()].map(serde_json::to_value);
-        let definitions = definitions.into_iter().collect::<Result<Vec<_>, _>>()?;
-        cluster.admin().apply_server_side(&list(roles.chain(definitions)), "tester")?;
-        for name in ["crd/encryptedsecrets.lacre.dev", "crd/sealedsecrets.bitnami.com"] {
-            cluster.admin().run(["wait", "--for=condition=Established", name, "--timeout=30s"])?;
-        }
-        *installed = true;
-    }
-    Ok(())
-}
-
-/// The rights that `deploy/cluster-wide` gives, for a controller in `home`.
-fn rights(home: &str) -> Result<Vec<Value>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
-    let files = ["cluster-wide/rbac.yaml", "base/rbac.yaml"];
-    let texts = files.map(|file| std::fs::read_to_string(folder.join(file)));
-    let text = texts.into_iter().collect::<Result<Vec<_>, _>>()?.join("---\n").replace("lacre-system", home);
-    let mut items = Vec::new();
-    for document in yaml_serde::Deserializer::from_str(&text) {
-        let mut item = Value::deserialize(document)?;
-        if item["kind"] == "ClusterRoleBinding" {
-            // One for each test's controller.
-            item["metadata"]["name"] = Value::String(format!("lacre-controller-{home}"));
-        }
-        items.push(item);
-    }
-    ensure!(items.len() == 8, "the rights are {} documents", items.len());
-    Ok(items)
-}
-
-fn list(items: impl Iterator<Item = Value>) -> String {
-    json!({"apiVersion": "v1", "kind": "List", "items": items.collect::<Vec<_>>()}).to_string()
 }

@@ -89,7 +89,7 @@ fn lost_identities_are_reported_and_not_silently_replaced() -> Result<()> {
     let backup = own_secrets(&world)?.remove(0);
     world.stop();
     world.admin().run(["--namespace", &world.home, "delete", "secret", "lacre-identity-1"])?;
-    let number = world.start_unready()?;
+    let number = world.start_unready(&[])?;
     world.until("the loss to be told", || {
         Ok(world.log(number)?.contains("restore them from the backup").then_some(()))
     })?;
@@ -137,7 +137,7 @@ fn a_secret_that_only_has_the_name_of_an_identity_is_told() -> Result<()> {
         "lacre-identity-1",
         "--from-literal=a=b",
     ])?;
-    let number = world.start_unready()?;
+    let number = world.start_unready(&[])?;
     world.until("it to be told", || {
         Ok(world.log(number)?.contains("is no identity of this controller").then_some(()))
     })?;

@@ -1,5 +1,9 @@
 //! `/v1/verify` and `/v1/rotate`: what they answer, and what they never do.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use lacre_crypto::object::sealed_secret::ItemScope;
 use lacre_crypto::sealed_item;
@@ -187,10 +191,18 @@ fn limits_are_told_in_the_headers_of_sealed_secrets() -> Result<()> {
     Ok(())
 }
 
+/// Lets the controller ask whose token it was given.
+fn allow_token_reviews(world: &World) -> Result<()> {
+    let account = format!("--serviceaccount={}:lacre-controller", world.home);
+    let name = format!("reviews-{}", world.home);
+    let role = "--clusterrole=system:auth-delegator";
+    world.admin().run(["create", "clusterrolebinding", &name, role, &account]).map(drop)
+}
+
 #[test]
 fn where_a_token_is_asked_for_only_one_of_this_cluster_counts() -> Result<()> {
     let mut world = World::without_controller()?;
-    world.allow_token_reviews()?;
+    allow_token_reviews(&world)?;
     world.start(&["--require-token", "--rate-limit=1000", "--rate-limit-burst=1000"])?;
     let body = manifest(json!({"a": item(&world, &strict(), "one")?})).to_string();
     let token = world.admin().run(["-n", &world.home, "create", "token", "lacre-controller"])?;
@@ -214,5 +226,28 @@ fn other_paths_are_not_there_and_metrics_are_elsewhere() -> Result<()> {
         assert_eq!(world.ask(path)?.status, 404, "{path}");
     }
     assert_eq!(world.post("/metrics", &[], "")?.status, 404);
+    Ok(())
+}
+
+#[test]
+fn a_request_that_does_not_come_does_not_hold_its_connection() -> Result<()> {
+    let world = World::with_flags(&["--read-timeout=300ms"])?;
+    for begun in
+        ["", "POST /v1/verify HT", "POST /v1/verify HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{"]
+    {
+        let mut connection = TcpStream::connect(("127.0.0.1", world.port()?))?;
+        // Longer than any machine is slow; the end of the connection is what is waited for.
+        connection.set_read_timeout(Some(Duration::from_secs(30)))?;
+        connection.write_all(begun.as_bytes())?;
+        let mut answer = Vec::new();
+        // Either way it is over: closed with or without a word.
+        let ended = connection.read_to_end(&mut answer);
+        let is_timeout = ended.is_err_and(|error| {
+            [std::io::ErrorKind::WouldBlock, std::io::ErrorKind::TimedOut].contains(&error.kind())
+        });
+        ensure!(!is_timeout, "still open after {begun:?}");
+        ensure!(!answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+    }
+    assert_eq!(world.ask("/healthz")?.status, 200);
     Ok(())
 }

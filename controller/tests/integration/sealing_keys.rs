@@ -8,6 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use lacre_crypto::sealing_key::{Certificate, SealingKey};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::World;
@@ -221,7 +222,7 @@ fn an_old_key_from_a_backup_is_used_and_not_followed_at_once() -> Result<()> {
 fn a_signal_asks_for_a_new_key() -> Result<()> {
     let world = World::with_flags(&["--key-renew-period=0"])?;
     let first = served(&world)?;
-    world.signal(rustix::process::Signal::USR1)?;
+    world.signal(Signal::USR1)?;
     world.until("another certificate", || Ok((served(&world)? != first).then_some(())))?;
     assert_eq!(keys(&world)?.len(), 2);
     Ok(())
@@ -230,7 +231,7 @@ fn a_signal_asks_for_a_new_key() -> Result<()> {
 #[test]
 fn who_brings_keys_gets_none_made() -> Result<()> {
     let mut world = World::without_controller()?;
-    world.start_unready_with(&["--bring-your-own-keys"])?;
+    world.start_unready(&["--bring-your-own-keys"])?;
     world.until("readiness to be refused", || {
         Ok(world.ask("/readyz")?.body.contains("no sealing key").then_some(()))
     })?;
@@ -281,7 +282,7 @@ fn certificates_are_published_for_whoever_is_authenticated() -> Result<()> {
 fn without_the_right_to_publish_the_keys_work_and_it_is_named_once() -> Result<()> {
     let mut world = World::without_controller()?;
     at_home(&world, &["delete", "rolebinding", "lacre-controller"])?;
-    world.start_unready()?;
+    world.start_unready(&[])?;
     world.until("a certificate", || Ok((world.ask("/v1/cert.pem")?.status == 200).then_some(())))?;
     let newer = pair(1)?;
     bring(&world, "brought", &newer.private, &newer.certificate, Some("active"))?;
@@ -304,5 +305,31 @@ fn a_key_that_is_not_backed_up_is_told() -> Result<()> {
     world.until("the metric", || Ok((world.metric(&series)? == Some(1.0)).then_some(())))?;
     assert!(world.metric(&format!("lacre_sealing_key_age_seconds{{key=\"{name}\"}}"))?.is_some());
     assert_eq!(world.metric(&format!("lacre_sealing_key_newest{{key=\"{name}\"}}"))?, Some(1.0));
+    Ok(())
+}
+
+#[test]
+fn a_standby_seals_and_opens_for_others_and_makes_no_key() -> Result<()> {
+    let flags =
+        ["--leader-elect", "--lease-duration", "3s", "--lease-interval", "200ms", "--key-renew-period=0"];
+    let mut world = World::with_flags(&flags)?;
+    let first = served(&world)?;
+    world.start(&flags)?;
+    until_served(&world, &first)?;
+    world.signal(Signal::USR1)?;
+    world.until("the wish to be heard", || {
+        Ok(world.log(1)?.contains("asked for a new sealing key").then_some(()))
+    })?;
+    let newer = pair(1)?;
+    bring(&world, "brought", &newer.private, &newer.certificate, Some("active"))?;
+    until_served(&world, &newer.certificate)?;
+    assert_eq!(keys(&world)?.len(), 2, "the standby made a key");
+    at_home(&world, &["delete", "secret", "-l", LABEL])?;
+    world.until("the leader's new key", || {
+        let answers = [world.ask_number(0, "/v1/cert.pem")?, world.ask_number(1, "/v1/cert.pem")?];
+        let [one, two] = answers.map(|answer| answer.body);
+        Ok((one == two && one.contains("BEGIN") && one != newer.certificate && one != first).then_some(()))
+    })?;
+    assert_eq!(keys(&world)?.len(), 1);
     Ok(())
 }

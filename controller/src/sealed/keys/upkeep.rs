@@ -32,9 +32,11 @@ const SETTLE: Duration = Duration::from_millis(200);
 /// How long to wait before another attempt after a failure.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Longest time after which keys are looked at again although nothing is known to have changed: clocks jump, and a watch
-/// may be refused.
-const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// Longest time after which keys are looked at again although nothing is known to have changed: clocks jump.
+const LOOK_AGAIN: Duration = Duration::from_secs(600);
+
+/// The same where the right to watch is missing.
+const LOOK_AGAIN_BLIND: Duration = Duration::from_secs(60);
 
 /// The care for the sealing keys in one namespace.
 pub struct SealingKeysUpkeep {
@@ -73,15 +75,19 @@ impl SealingKeysUpkeep {
     pub async fn keep(mut self, changed: UnboundedSender<()>) {
         let mut said = Said::default();
         let mut events = self.watch();
-        let mut is_asked = false;
+        let (mut is_asked, mut is_loaded) = (false, false);
         loop {
-            let (wait, is_left) = match self.turn(is_asked, &changed, &mut said).await {
-                Ok(due) => (due.unwrap_or(LOOK_AGAIN).clamp(Duration::from_millis(10), LOOK_AGAIN), false),
+            let (wait, is_left) = match self.turn(is_asked, &changed, &mut said, &mut is_loaded).await {
+                Ok(due) => (due.unwrap_or(LOOK_AGAIN).max(Duration::from_millis(10)), false),
                 Err(failure) => {
                     tracing::error!(%failure, "the sealing keys are not as they should be");
                     (RETRY, is_asked)
                 }
             };
+            if is_loaded {
+                // Also when making one failed: then objects say that there is none.
+                self.keys.are_known();
+            }
             is_asked = self.wait(wait, &mut events, &mut said).await || is_left;
         }
     }
@@ -92,8 +98,10 @@ impl SealingKeysUpkeep {
         is_asked: bool,
         changed: &UnboundedSender<()>,
         said: &mut Said,
+        is_loaded: &mut bool,
     ) -> Result<Option<Duration>, Failure> {
         self.load(changed).await?;
+        *is_loaded = true;
         let leads = *self.leads.borrow_and_update();
         let due = |this: &Self| {
             this.options.due_in(&this.keys.snapshot(), this.cutoff.filter(|_| leads), Timestamp::now())
@@ -218,11 +226,13 @@ impl SealingKeysUpkeep {
         events: &mut BoxStream<'static, watcher::Result<Event<SecretMetadata>>>,
         said: &mut Said,
     ) -> bool {
-        let mut time = std::pin::pin!(tokio::time::sleep(time));
+        let began = tokio::time::Instant::now();
         let demanded = self.demanded.clone();
         loop {
+            // Whether the right to watch is missing may turn out only now.
+            let longest = if said.cannot_watch { LOOK_AGAIN_BLIND } else { LOOK_AGAIN };
             tokio::select! {
-                () = &mut time => return false,
+                () = tokio::time::sleep_until(began + time.min(longest)) => return false,
                 () = demanded.notified() => return true,
                 Ok(()) = self.leads.changed() => return false,
                 Some(event) = events.next() => {
@@ -248,7 +258,7 @@ impl SealingKeysUpkeep {
             Ok(Event::Init) => false,
             Err(error) => {
                 if is_forbidden(&error) && !std::mem::replace(&mut said.cannot_watch, true) {
-                    let seconds = LOOK_AGAIN.as_secs();
+                    let seconds = LOOK_AGAIN_BLIND.as_secs();
                     tracing::warn!(
                         seconds,
                         "sealing keys are listed from time to time: the right to watch is missing"

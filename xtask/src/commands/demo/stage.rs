@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::http;
-use crate::peers::cluster::Cluster;
+use crate::peers::cluster::{Cluster, ServiceAccount};
 use crate::process::{self, Server, start_on_free_port};
 use crate::root;
 
@@ -38,6 +38,26 @@ impl ClusterStage {
     /// # Errors
     /// A manifest is refused, or the controller does not become ready.
     pub fn start(cluster: Cluster, controller: &Path) -> Result<Self> {
+        let account = Self::install(&cluster)?;
+        let command = |port: u16| {
+            let mut command = process::command(controller, ["--namespace", NAMESPACE, "--kubeconfig"]);
+            command.arg(&account.kubeconfig).arg(format!("--listen-addr=127.0.0.1:{port}"));
+            command.arg("--listen-metrics-addr=127.0.0.1:0");
+            command
+        };
+        let ready = |port: u16| {
+            http::request(port, "GET", "/readyz", &[], "").is_ok_and(|answer| answer.status == 200)
+        };
+        let log = cluster.folder().join("lacre-controller.log");
+        let (controller, _) = start_on_free_port("lacre-controller", &log, command, ready)?;
+        Ok(Self { _controller: controller, cluster })
+    }
+
+    /// Applies what is shipped; gives the service account that the controller is shipped with.
+    ///
+    /// # Errors
+    /// A manifest is refused.
+    pub fn install(cluster: &Cluster) -> Result<ServiceAccount> {
         for manifest in MANIFESTS {
             let path = root().join("controller/deploy").join(manifest);
             let text =
@@ -49,18 +69,7 @@ impl ClusterStage {
                 cluster.admin().tool().args(["wait", "--for=condition=Established", "--timeout=30s", "-f"]);
             wait.arg(root().join("controller/deploy").join(definition)).run()?.success()?;
         }
-        let account = cluster.sign_in(NAMESPACE, ACCOUNT)?;
-        let command = |port: u16| {
-            let mut command = process::command(controller, ["--namespace", NAMESPACE, "--kubeconfig"]);
-            command.arg(&account.kubeconfig).arg(format!("--listen=127.0.0.1:{port}"));
-            command
-        };
-        let ready = |port: u16| {
-            http::request(port, "GET", "/readyz", &[], "").is_ok_and(|answer| answer.status == 200)
-        };
-        let log = cluster.folder().join("lacre-controller.log");
-        let (controller, _) = start_on_free_port("lacre-controller", &log, command, ready)?;
-        Ok(Self { _controller: controller, cluster })
+        cluster.sign_in(NAMESPACE, ACCOUNT)
     }
 
     /// The cluster.

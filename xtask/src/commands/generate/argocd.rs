@@ -37,7 +37,7 @@ pub fn config_map() -> Result<String> {
             script(&folder, "health.lua", 4)?
         )?;
         write!(text, "  resource.customizations.actions.{group}_{kind}: |\n    discovery.lua: |\n")?;
-        write!(text, "{}    definitions:\n", script(&folder, "actions/discovery.lua", 6)?)?;
+        writeln!(text, "{}    definitions:", script(&folder, "actions/discovery.lua", 6)?)?;
         for action in actions {
             let file = format!("actions/{action}/action.lua");
             write!(text, "      - name: {action}\n        action.lua: |\n{}", script(&folder, &file, 10)?)?;
