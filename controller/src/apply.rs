@@ -182,7 +182,8 @@ fn check_owner(object: &EncryptedSecret, live: &ObjectMeta) -> Result<(), Failur
     Err(Failure::new(Reason::TargetConflict, message))
 }
 
-fn describe_owner(controller: Option<&OwnerReference>, live: &ObjectMeta) -> String {
+/// Whose a Secret is, as far as it says.
+pub(crate) fn describe_owner(controller: Option<&OwnerReference>, live: &ObjectMeta) -> String {
     if let Some(owner) = controller {
         return format!("it is controlled by {} {} (uid {})", owner.kind, owner.name, owner.uid);
     }

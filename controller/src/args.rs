@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, env = "POD_NAMESPACE", value_name = "NAMESPACE")]
     pub namespace: Option<String>,
 
-    /// The one namespace whose objects are served [default: all namespaces]
+    /// The one namespace whose objects are served [default: what --all-namespaces and --additional-namespaces say]
     #[arg(long, value_name = "NAMESPACE")]
     pub watch_namespace: Option<String>,
 

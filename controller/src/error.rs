@@ -11,11 +11,13 @@ pub enum Reason {
     ApiUnavailable,
     /// The API server refused the controller a verb that it needs.
     ApiForbidden,
+    /// The Secret is not as it was sealed, and is only to be watched.
+    Drifted,
     /// The object lies in the controller's own namespace.
     ForbiddenNamespace,
     /// The seal reaches further than `--max-scope` allows.
     ForbiddenScope,
-    /// The live Secret carries the label of key Secrets.
+    /// The live Secret carries a label of key Secrets.
     ForbiddenTarget,
     /// The template sets a label or annotation that other controllers act upon.
     ForbiddenTemplate,
@@ -45,6 +47,10 @@ pub enum Reason {
     NeverSealed,
     /// None of the identities held opens the object.
     NoMatchingIdentity,
+    /// There is no sealing key to open anything with.
+    NoSealingKey,
+    /// No sealing key opens an item in this place and scope.
+    NotOpened,
     /// A value stands in the object that is not sealed.
     PlaintextValue,
     /// The `sops` block is not the one that was sealed.
@@ -59,6 +65,8 @@ pub enum Reason {
     SealRemoved,
     /// A Secret of that name exists and is not this object's.
     TargetConflict,
+    /// A template cannot be rendered.
+    TemplateFailed,
     /// A clear field of `spec` is not as it was sealed.
     TemplateMismatch,
     /// The Secret would exceed 1 MiB.
@@ -89,9 +97,10 @@ pub enum Retry {
 
 impl Reason {
     /// Every reason, for the documentation's test.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 36] = [
         Self::ApiForbidden,
         Self::ApiUnavailable,
+        Self::Drifted,
         Self::ForbiddenNamespace,
         Self::ForbiddenScope,
         Self::ForbiddenTarget,
@@ -109,6 +118,8 @@ impl Reason {
         Self::MacMismatch,
         Self::NeverSealed,
         Self::NoMatchingIdentity,
+        Self::NoSealingKey,
+        Self::NotOpened,
         Self::PlaintextValue,
         Self::RecipientsMismatch,
         Self::RejectedSecret,
@@ -116,6 +127,7 @@ impl Reason {
         Self::SealBroken,
         Self::SealRemoved,
         Self::TargetConflict,
+        Self::TemplateFailed,
         Self::TemplateMismatch,
         Self::TooLarge,
         Self::UnsupportedMetadata,
@@ -132,7 +144,7 @@ impl Reason {
     /// What the controller does about it.
     pub fn retry(self) -> Retry {
         match self {
-            Self::IdentityNotFound => Retry::WhenItComes,
+            Self::IdentityNotFound | Self::NoSealingKey => Retry::WhenItComes,
             // Time alone heals a clock that ran ahead; the others are the answers of services.
             Self::ApiForbidden
             | Self::ApiUnavailable

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::api::{EncryptedSecret, EncryptedSecretStatus};
+use kube::api::ObjectMeta;
 
 /// How long to wait before another attempt.
 #[derive(Clone, Copy, Debug)]
@@ -35,37 +35,69 @@ pub fn jitter() -> f64 {
 /// Namespace and name.
 pub type Place = (String, String);
 
-#[derive(Default)]
-struct Remembered {
+/// How long a Secret must be left alone before a change to it counts as the first again.
+const REPAIRS_FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
+
+struct Remembered<S> {
     uid: String,
+    generation: Option<i64>,
     failures: u32,
-    told: Option<Told>,
+    told: Option<Told<S>>,
     secret_version: Option<String>,
+    secret_was_foreign: bool,
+    repairs: u32,
+    repaired: Option<Instant>,
+}
+
+impl<S> Remembered<S> {
+    fn new(uid: &str) -> Self {
+        Self {
+            uid: uid.to_owned(),
+            generation: None,
+            failures: 0,
+            told: None,
+            secret_version: None,
+            secret_was_foreign: false,
+            repairs: 0,
+            repaired: None,
+        }
+    }
 }
 
 /// A status that was written, and the version of the object that it was written upon.
-struct Told {
+struct Told<S> {
     upon: Option<String>,
-    status: EncryptedSecretStatus,
+    status: S,
 }
 
-/// The memory of all objects.
-#[derive(Default)]
-pub struct Memory(Mutex<HashMap<Place, Remembered>>);
+/// The memory of all objects of one kind, whose status is an `S`. Objects are known by their metadata.
+pub struct Memory<S>(Mutex<HashMap<Place, Remembered<S>>>);
 
-impl Memory {
-    fn with<T>(&self, object: &EncryptedSecret, act: impl FnOnce(&mut Remembered) -> T) -> T {
+impl<S> Default for Memory<S> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<S: Clone> Memory<S> {
+    fn with<T>(&self, object: &ObjectMeta, act: impl FnOnce(&mut Remembered<S>) -> T) -> T {
         let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let remembered = memory.entry(place(object)).or_default();
-        if remembered.uid != object.uid() {
+        let uid = object.uid.as_deref().unwrap_or_default();
+        let remembered = memory.entry(place(object)).or_insert_with(|| Remembered::new(uid));
+        if remembered.uid != uid {
             // Another object under the same name: nothing of the old one holds.
-            *remembered = Remembered { uid: object.uid().to_owned(), ..Remembered::default() };
+            *remembered = Remembered::new(uid);
+        }
+        if remembered.generation != object.generation {
+            // What failed has been changed, and deserves a prompt answer.
+            remembered.generation = object.generation;
+            remembered.failures = 0;
         }
         act(remembered)
     }
 
     /// Counts one more failure in a row.
-    pub fn fail(&self, object: &EncryptedSecret) -> u32 {
+    pub fn fail(&self, object: &ObjectMeta) -> u32 {
         self.with(object, |remembered| {
             remembered.failures = remembered.failures.saturating_add(1);
             remembered.failures
@@ -73,28 +105,50 @@ impl Memory {
     }
 
     /// Ends a row of failures.
-    pub fn succeed(&self, object: &EncryptedSecret) {
+    pub fn succeed(&self, object: &ObjectMeta) {
         self.with(object, |remembered| remembered.failures = 0);
     }
 
-    /// The status as the API server has it: the object's, or a newer one that we wrote and the watch has not shown
-    /// yet.
-    pub fn status(&self, object: &EncryptedSecret) -> Option<EncryptedSecretStatus> {
+    /// The status as the API server has it: `shown`, which is the object's, or a newer one that we wrote and the watch
+    /// has not shown yet.
+    pub fn status(&self, object: &ObjectMeta, shown: Option<&S>) -> Option<S> {
         self.with(object, |remembered| match &remembered.told {
-            Some(told) if told.upon == object.metadata.resource_version => Some(told.status.clone()),
-            _ => object.status.clone(),
+            Some(told) if told.upon == object.resource_version => Some(told.status.clone()),
+            _ => shown.cloned(),
         })
     }
 
     /// Remembers that `status` was written upon this version of the object.
-    pub fn tell(&self, object: &EncryptedSecret, status: EncryptedSecretStatus) {
-        let upon = object.metadata.resource_version.clone();
+    pub fn tell(&self, object: &ObjectMeta, status: S) {
+        let upon = object.resource_version.clone();
         self.with(object, |remembered| remembered.told = Some(Told { upon, status }));
     }
 
     /// Remembers the version in which the object's Secret was last seen to be right.
-    pub fn settle(&self, object: &EncryptedSecret, secret_version: Option<String>) {
+    pub fn settle(&self, object: &ObjectMeta, secret_version: Option<String>) {
         self.with(object, |remembered| remembered.secret_version = secret_version);
+    }
+
+    /// Remembers whether the Secret that was seen under the object's name is another's; gives what was remembered.
+    pub fn see_foreign(&self, object: &ObjectMeta, is_foreign: bool) -> bool {
+        self.with(object, |remembered| std::mem::replace(&mut remembered.secret_was_foreign, is_foreign))
+    }
+
+    /// Counts one more repair of the object's Secret at `now`; gives how many there were without a long pause.
+    pub fn repair(&self, object: &ObjectMeta, now: Instant) -> u32 {
+        self.with(object, |remembered| {
+            remembered.repairs = 1 + recent_repairs(remembered, now);
+            remembered.repaired = Some(now);
+            remembered.repairs
+        })
+    }
+
+    /// How many repairs there were without a long pause, and how long ago the last one was.
+    pub fn repairs(&self, object: &ObjectMeta, now: Instant) -> (u32, Duration) {
+        self.with(object, |remembered| {
+            let since = remembered.repaired.map(|last| now.saturating_duration_since(last));
+            (recent_repairs(remembered, now), since.unwrap_or(Duration::MAX))
+        })
     }
 
     /// Whether the Secret at `place` was seen to be right in this very version: then its watch event is the echo of
@@ -114,31 +168,28 @@ impl Memory {
     }
 }
 
+fn recent_repairs<S>(remembered: &Remembered<S>, now: Instant) -> u32 {
+    let is_recent = |last| now.saturating_duration_since(last) < REPAIRS_FORGOTTEN_AFTER;
+    if remembered.repaired.is_some_and(is_recent) { remembered.repairs } else { 0 }
+}
+
 /// Where the object is.
-pub fn place(object: &EncryptedSecret) -> Place {
-    (object.namespace().to_owned(), object.name().to_owned())
+pub fn place(object: &ObjectMeta) -> Place {
+    (object.namespace.clone().unwrap_or_default(), object.name.clone().unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
-    use kube::api::ObjectMeta;
-    use serde_json::Value;
-
     use super::*;
 
-    fn object(uid: &str, version: &str) -> EncryptedSecret {
-        let metadata = ObjectMeta {
+    fn object(uid: &str, version: &str) -> ObjectMeta {
+        ObjectMeta {
             name: Some("db".to_owned()),
             namespace: Some("shop".to_owned()),
             uid: Some(uid.to_owned()),
             resource_version: Some(version.to_owned()),
             ..ObjectMeta::default()
-        };
-        EncryptedSecret::new(metadata, Value::Null, Value::Null)
-    }
-
-    fn status(generation: i64) -> EncryptedSecretStatus {
-        EncryptedSecretStatus { observed_generation: Some(generation), ..EncryptedSecretStatus::default() }
+        }
     }
 
     #[test]
@@ -158,26 +209,29 @@ mod tests {
 
     #[test]
     fn failures_count_in_a_row_and_per_object() {
-        let memory = Memory::default();
+        let memory = Memory::<i64>::default();
         assert_eq!([memory.fail(&object("1", "1")), memory.fail(&object("1", "2"))], [1, 2]);
         memory.succeed(&object("1", "2"));
         assert_eq!(memory.fail(&object("1", "3")), 1);
         assert_eq!(memory.fail(&object("2", "4")), 1, "an object that was made anew starts anew");
+        let changed = ObjectMeta { generation: Some(2), ..object("2", "5") };
+        memory.fail(&object("2", "4"));
+        assert_eq!(memory.fail(&changed), 1, "what was changed starts anew, too");
     }
 
     #[test]
     fn our_own_status_counts_until_the_watch_shows_a_newer_object() {
-        let memory = Memory::default();
-        assert_eq!(memory.status(&object("1", "10")), None);
-        memory.tell(&object("1", "10"), status(1));
-        assert_eq!(memory.status(&object("1", "10")), Some(status(1)));
-        assert_eq!(memory.status(&object("1", "11")), None, "the newer object's own status counts");
-        assert_eq!(memory.status(&object("2", "10")), None);
+        let memory = Memory::<i64>::default();
+        assert_eq!(memory.status(&object("1", "10"), None), None);
+        memory.tell(&object("1", "10"), 1);
+        assert_eq!(memory.status(&object("1", "10"), None), Some(1));
+        assert_eq!(memory.status(&object("1", "11"), None), None, "the newer object's own status counts");
+        assert_eq!(memory.status(&object("2", "10"), None), None);
     }
 
     #[test]
     fn only_the_version_that_was_seen_to_be_right_is_an_echo() {
-        let memory = Memory::default();
+        let memory = Memory::<i64>::default();
         let place = place(&object("1", "1"));
         assert!(!memory.is_echo(&place, None) && !memory.is_echo(&place, Some("7")));
         memory.settle(&object("1", "1"), Some("7".to_owned()));
@@ -187,8 +241,25 @@ mod tests {
     }
 
     #[test]
+    fn repairs_count_until_there_is_a_long_pause() {
+        let (memory, object, now) = (Memory::<i64>::default(), object("1", "1"), Instant::now());
+        assert_eq!(memory.repairs(&object, now), (0, Duration::MAX));
+        assert_eq!([memory.repair(&object, now), memory.repair(&object, now)], [1, 2]);
+        let later = now + Duration::from_secs(9);
+        assert_eq!(memory.repairs(&object, later), (2, Duration::from_secs(9)));
+        assert_eq!(memory.repair(&object, now + REPAIRS_FORGOTTEN_AFTER), 1);
+    }
+
+    #[test]
+    fn what_was_seen_last_is_remembered() {
+        let memory = Memory::<i64>::default();
+        let see = |is_foreign| memory.see_foreign(&object("1", "1"), is_foreign);
+        assert_eq!([see(true), see(true), see(false), see(false)], [false, true, true, false]);
+    }
+
+    #[test]
     fn objects_that_are_gone_are_forgotten() {
-        let memory = Memory::default();
+        let memory = Memory::<i64>::default();
         memory.fail(&object("1", "1"));
         assert!(memory.forget_all_but(|_| true).is_empty());
         assert_eq!(memory.forget_all_but(|_| false), [place(&object("1", "1"))]);

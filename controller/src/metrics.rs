@@ -1,8 +1,8 @@
 //! What the controller counts: under the names that dashboards for other controllers already use, and its own.
 
 use std::fmt;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -15,9 +15,35 @@ use prometheus_client::registry::Registry;
 
 use crate::keyring::cache::UnwrapCache;
 use crate::memory::Place;
+use crate::sealed::keys::SealingKeys;
 
-/// The controller label of our one kind.
-const CONTROLLER: &str = "encryptedsecret";
+mod keys;
+pub mod sealed;
+
+use keys::KeyCollector;
+use sealed::SealedMetrics;
+
+/// Whose reconciles are counted: the label `controller`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Ours.
+    EncryptedSecret,
+    /// Sealed Secrets'.
+    SealedSecret,
+}
+
+impl Kind {
+    fn controller(self) -> ByController {
+        ByController { controller: self.name() }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::EncryptedSecret => "encryptedsecret",
+            Self::SealedSecret => "sealedsecret",
+        }
+    }
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ByController {
@@ -74,13 +100,20 @@ pub struct Metrics {
     cache_hits: Counter,
     cache_misses: Counter,
     leader: Gauge<f64, AtomicU64>,
+    /// Those about SealedSecrets.
+    pub sealed: SealedMetrics,
 }
 
 impl Metrics {
-    /// Every series, with nothing counted.
-    pub fn new() -> Self {
+    /// Every series, with nothing counted; `keys` are told at each scrape. With `omit_objects`, nothing names a single
+    /// SealedSecret.
+    pub fn new(keys: Arc<SealingKeys>, omit_objects: bool) -> Self {
+        let mut registry = Registry::default();
+        let sealed = SealedMetrics::register(&mut registry, omit_objects);
+        registry.register_collector(Box::new(KeyCollector { keys, omit_objects }));
         let metrics = Self {
-            registry: Mutex::default(),
+            registry: Mutex::new(registry),
+            sealed,
             reconciles: Family::default(),
             errors: Family::default(),
             seconds: Family::new_with_constructor(|| {
@@ -135,25 +168,38 @@ impl Metrics {
         );
     }
 
-    /// A reconcile begins.
+    /// A reconcile of an EncryptedSecret begins.
     pub fn begin(&self) {
-        self.active.get_or_create(&ByController { controller: CONTROLLER }).inc();
+        self.begin_of(Kind::EncryptedSecret);
     }
 
-    /// A reconcile ended.
+    /// A reconcile of this kind begins.
+    pub fn begin_of(&self, kind: Kind) {
+        self.active.get_or_create(&kind.controller()).inc();
+    }
+
+    /// A reconcile of an EncryptedSecret ended.
     pub fn end(&self, place: &Place, ended: Ended, took: Duration) {
-        let controller = ByController { controller: CONTROLLER };
+        self.end_of(Kind::EncryptedSecret, place, ended, took);
+    }
+
+    /// A reconcile of this kind ended.
+    pub fn end_of(&self, kind: Kind, place: &Place, ended: Ended, took: Duration) {
+        let controller = kind.controller();
         self.active.get_or_create(&controller).dec();
         self.seconds.get_or_create(&controller).observe(took.as_secs_f64());
         let result = match ended {
             Ended::Success => "success",
             Ended::Error => "error",
         };
-        self.reconciles.get_or_create(&ByResult { controller: CONTROLLER, result }).inc();
+        self.reconciles.get_or_create(&ByResult { controller: kind.name(), result }).inc();
         if ended == Ended::Error {
             self.errors.get_or_create(&controller).inc();
         }
-        self.document_reconciles.get_or_create(&place.into()).inc();
+        match kind {
+            Kind::EncryptedSecret => drop(self.document_reconciles.get_or_create(&place.into()).inc()),
+            Kind::SealedSecret => self.sealed.reconciled(place),
+        }
     }
 
     /// What an object is now: Ready or not, suspended or not, and why.
@@ -198,7 +244,7 @@ impl Metrics {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new()
+        Self::new(Arc::default(), false)
     }
 }
 
@@ -216,7 +262,7 @@ mod tests {
 
     #[test]
     fn reconciles_are_counted_under_the_names_of_controller_runtime() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::default();
         let place = ("shop".to_owned(), "db".to_owned());
         metrics.begin();
         metrics.end(&place, Ended::Error, Duration::from_millis(3));
@@ -234,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_series_of_an_object_go_with_it() {
-        let metrics = Metrics::new();
+        let metrics = Metrics::default();
         let place = ("shop".to_owned(), "db".to_owned());
         metrics.report(&place, true, false, "Synced");
         assert!(text(&metrics).contains(r#"lacre_document_ready{namespace="shop",name="db"} 1"#));

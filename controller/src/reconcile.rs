@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::Api;
 use kube::runtime::controller::Action;
 
-use crate::api::{AppliedSecret, EncryptedSecret};
+use crate::api::{AppliedSecret, EncryptedSecret, EncryptedSecretStatus};
 use crate::apply;
 use crate::error::{Failure, Reason, Retry};
 use crate::keyring::Keyring;
@@ -38,7 +38,7 @@ pub struct Context {
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// What is remembered about objects.
-    pub memory: Memory,
+    pub memory: Memory<EncryptedSecretStatus>,
     /// When failed objects are tried again.
     pub backoff: Backoff,
     /// When objects are looked at again although nothing is known to have changed.
@@ -56,14 +56,7 @@ pub async fn reconcile(object: Arc<EncryptedSecret>, context: Arc<Context>) -> R
     }
     let began = Instant::now();
     context.metrics.begin();
-    // A panic that left here would end the loop, and with it the work for all objects. Nothing is shared by `settle`
-    // and the rest that it could leave half done.
-    let settling = AssertUnwindSafe(settle(&object, &context)).catch_unwind();
-    let settled = match tokio::time::timeout(DEADLINE, settling).await {
-        Err(_) => Err(took_too_long()),
-        Ok(Err(_)) => Err(ended_unexpectedly()),
-        Ok(Ok(settled)) => settled,
-    };
+    let settled = guarded(settle(&object, &context)).await;
     let outcome = settled.unwrap_or_else(Outcome::Failed);
     let reported = context.reporter.report(&object, &outcome, &context.memory).await;
     let result = match outcome {
@@ -71,25 +64,39 @@ pub async fn reconcile(object: Arc<EncryptedSecret>, context: Arc<Context>) -> R
         Outcome::Synced { .. } | Outcome::Suspended => reported,
     };
     let ended = if result.is_ok() { Ended::Success } else { Ended::Error };
-    context.metrics.end(&place(&object), ended, began.elapsed());
+    context.metrics.end(&place(&object.metadata), ended, began.elapsed());
     result.map(|()| {
-        context.memory.succeed(&object);
-        next_look(&context)
+        context.memory.succeed(&object.metadata);
+        next_look(context.resync)
     })
 }
 
-/// Spread over half the time, so that objects of one start do not come back together.
-fn next_look(context: &Context) -> Action {
-    Action::requeue(context.resync.mul_f64(0.5 + jitter() / 2.0))
+/// Does the work on one object, and ends it when it takes too long or panics.
+pub(crate) async fn guarded<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    // A panic that left here would end the loop, and with it the work for all objects. Nothing is shared by the work on
+    // an object and the rest that it could leave half done.
+    let work = AssertUnwindSafe(work).catch_unwind();
+    match tokio::time::timeout(DEADLINE, work).await {
+        Err(_) => Err(took_too_long()),
+        Ok(Err(_)) => Err(ended_unexpectedly()),
+        Ok(Ok(done)) => done,
+    }
+}
+
+/// Spread over half of `resync`, so that objects of one start do not come back together.
+pub(crate) fn next_look(resync: Duration) -> Action {
+    Action::requeue(resync.mul_f64(0.5 + jitter() / 2.0))
 }
 
 /// What is done after a failure: nothing, until something changes, or another attempt after a while.
 pub fn error_policy(object: Arc<EncryptedSecret>, failure: &Failure, context: Arc<Context>) -> Action {
     match failure.reason.retry() {
         // The end of a Secret that was in the way is not told to a watch that was interrupted meanwhile.
-        Retry::Never if failure.reason.lies_in_the_live_secret() => next_look(&context),
+        Retry::Never if failure.reason.lies_in_the_live_secret() => next_look(context.resync),
         Retry::Never | Retry::WhenItComes => Action::await_change(),
-        Retry::Later => Action::requeue(context.backoff.delay(context.memory.fail(&object), jitter())),
+        Retry::Later => {
+            Action::requeue(context.backoff.delay(context.memory.fail(&object.metadata), jitter()))
+        }
     }
 }
 
@@ -103,7 +110,7 @@ fn took_too_long() -> Failure {
 
 async fn settle(object: &EncryptedSecret, context: &Context) -> Result<Outcome, Failure> {
     if unseal::is_suspended(object) {
-        context.memory.settle(object, None);
+        context.memory.settle(&object.metadata, None);
         return Ok(Outcome::Suspended);
     }
     context.policy.check_namespace(object.namespace())?;
@@ -116,7 +123,7 @@ async fn settle(object: &EncryptedSecret, context: &Context) -> Result<Outcome, 
     context.policy.check_scope(unsealed.scope)?;
 
     let applied = apply::apply(&secrets, object, &unsealed, live).await?;
-    context.memory.settle(object, applied.version);
+    context.memory.settle(&object.metadata, applied.version);
     let secret = AppliedSecret {
         name: object.name().to_owned(),
         last_modified: unsealed.last_modified.clone(),

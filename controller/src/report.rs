@@ -60,15 +60,15 @@ impl Reporter {
         &self,
         object: &EncryptedSecret,
         outcome: &Outcome,
-        memory: &Memory,
+        memory: &Memory<EncryptedSecretStatus>,
     ) -> Result<(), Failure> {
-        let mut before = memory.status(object).unwrap_or_default();
+        let mut before = memory.status(&object.metadata, object.status.as_ref()).unwrap_or_default();
         // Those of others stay where they are: an apply names our own alone.
         before.conditions.retain(|condition| CONDITIONS.contains(&condition.type_.as_str()));
         let status = next_status(object, &before, outcome, Timestamp::now());
         let Some(ready) = condition(&status, "Ready") else { return Ok(()) };
         let suspended = matches!(outcome, Outcome::Suspended);
-        self.metrics.report(&place(object), ready.status == "True", suspended, &ready.reason);
+        self.metrics.report(&place(&object.metadata), ready.status == "True", suspended, &ready.reason);
         if drifted(object, &before, outcome) {
             self.metrics.repaired();
         }
@@ -76,7 +76,7 @@ impl Reporter {
         if status != before {
             // First, so that a status which has to be tried again does not repeat the event.
             self.write(object, &status).await?;
-            memory.tell(object, status);
+            memory.tell(&object.metadata, status);
         }
         if let Some(event) = event {
             self.say(object, &event).await;

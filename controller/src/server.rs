@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
+use axum::{Router, middleware};
 use tokio::net::TcpListener;
 
 use crate::args::go::ListenAddress;
@@ -21,8 +21,10 @@ use crate::metrics::Metrics;
 
 pub mod connection;
 pub mod limit;
+pub mod sealing;
 
 use connection::{Client, TimedListener, Timeouts};
+use sealing::Sealing;
 
 /// How old the loop's last sign of life may be before the process counts as stuck.
 const HEARTBEAT_AGE_MAX: Duration = Duration::from_secs(60);
@@ -68,21 +70,31 @@ pub enum Presence {
 /// What the probes ask.
 pub struct Health {
     started: Instant,
-    beat_millis: AtomicU64,
+    /// Of each loop, the last sign of life; 0 before the first one.
+    beats_millis: [AtomicU64; 2],
     parts: [AtomicU8; Part::ALL.len()],
 }
 
 impl Default for Health {
     fn default() -> Self {
-        Self { started: Instant::now(), beat_millis: AtomicU64::new(0), parts: Default::default() }
+        Self { started: Instant::now(), beats_millis: Default::default(), parts: Default::default() }
     }
 }
 
 impl Health {
-    /// The loop that reconciles is alive.
+    /// The loop that reconciles EncryptedSecrets is alive.
     pub fn beat(&self) {
+        self.beat_of(0);
+    }
+
+    /// The loop that reconciles SealedSecrets is alive.
+    pub fn sealed_beat(&self) {
+        self.beat_of(1);
+    }
+
+    fn beat_of(&self, reconciler: usize) {
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.beat_millis.store(now, Ordering::Relaxed);
+        self.beats_millis[reconciler].store(now.max(1), Ordering::Relaxed);
     }
 
     /// How it stands with `part` now.
@@ -105,9 +117,13 @@ impl Health {
         self.set(Part::Identities, if loaded { Presence::There } else { Presence::Missing });
     }
 
+    /// Whether each loop that began still runs.
     fn is_alive(&self) -> bool {
-        let beat = Duration::from_millis(self.beat_millis.load(Ordering::Relaxed));
-        self.started.elapsed().saturating_sub(beat) < HEARTBEAT_AGE_MAX
+        let is_fresh = |beat: &AtomicU64| match beat.load(Ordering::Relaxed) {
+            0 => true,
+            beat => self.started.elapsed().saturating_sub(Duration::from_millis(beat)) < HEARTBEAT_AGE_MAX,
+        };
+        self.beats_millis.iter().all(is_fresh)
     }
 
     fn missing(&self) -> Option<&'static str> {
@@ -117,12 +133,10 @@ impl Health {
     }
 }
 
-/// What is served.
+/// What `/metrics` tells.
 #[derive(Clone)]
-pub struct Served {
-    /// For the probes.
-    pub health: Arc<Health>,
-    /// For `/metrics`.
+pub struct Counted {
+    /// All series.
     pub metrics: Arc<Metrics>,
     /// For what its cache counted.
     pub keyring: Arc<Keyring>,
@@ -144,45 +158,62 @@ pub async fn listen(address: &ListenAddress) -> anyhow::Result<TcpListener> {
     Err(failed).with_context(|| format!("cannot listen on {address}"))
 }
 
-/// Serves the probes for ever.
+/// Serves the probes, certificates and questions about SealedSecrets until `end`, then finishes what was asked.
 ///
 /// # Errors
 /// The listener failed.
-pub async fn serve(listener: TcpListener, served: Served, timeouts: Timeouts) -> std::io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    health: Arc<Health>,
+    sealing: Arc<Sealing>,
+    timeouts: Timeouts,
+    end: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let questions = Router::new()
+        .route(sealing::CERTIFICATE, any(sealing::certificate))
+        .route(sealing::VERIFY, any(sealing::verify))
+        .route(sealing::ROTATE, any(sealing::rotate))
+        .layer(middleware::from_fn_with_state(sealing.clone(), sealing::counted))
+        .with_state(sealing);
     let router = Router::new()
         .route("/healthz", any(healthz))
         .route("/readyz", any(readyz))
-        .with_state(served)
+        .with_state(health)
+        .merge(questions)
         .into_make_service_with_connect_info::<Client>();
-    axum::serve(TimedListener { listener, timeouts }, router).await
+    axum::serve(TimedListener { listener, timeouts }, router).with_graceful_shutdown(end).await
 }
 
 /// Serves `/metrics` for ever.
 ///
 /// # Errors
 /// The listener failed.
-pub async fn serve_metrics(listener: TcpListener, served: Served, timeouts: Timeouts) -> std::io::Result<()> {
-    let router = Router::new().route("/metrics", get(metrics)).with_state(served);
+pub async fn serve_metrics(
+    listener: TcpListener,
+    counted: Counted,
+    timeouts: Timeouts,
+) -> std::io::Result<()> {
+    let router = Router::new().route("/metrics", get(metrics)).with_state(counted);
     axum::serve(TimedListener { listener, timeouts }, router).await
 }
 
-async fn metrics(State(served): State<Served>) -> Response {
+async fn metrics(State(counted): State<Counted>) -> Response {
     const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    match served.metrics.encode(served.keyring.cache()) {
+    match counted.metrics.encode(counted.keyring.cache()) {
         Ok(text) => ([(header::CONTENT_TYPE, OPEN_METRICS)], text).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 
-async fn healthz(State(served): State<Served>) -> (StatusCode, &'static str) {
-    match served.health.is_alive() {
+async fn healthz(State(health): State<Arc<Health>>) -> (StatusCode, &'static str) {
+    match health.is_alive() {
         true => (StatusCode::OK, "ok\n"),
         false => (StatusCode::SERVICE_UNAVAILABLE, "the reconcile loop does not run\n"),
     }
 }
 
-async fn readyz(State(served): State<Served>) -> (StatusCode, &'static str) {
-    match served.health.missing() {
+async fn readyz(State(health): State<Arc<Health>>) -> (StatusCode, &'static str) {
+    match health.missing() {
         None => (StatusCode::OK, "ok\n"),
         Some(missing) => (StatusCode::SERVICE_UNAVAILABLE, missing),
     }
@@ -208,13 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn alive_means_that_the_loop_ran_of_late() {
+    fn alive_means_that_each_loop_that_began_ran_of_late() {
         let mut health = Health::default();
-        assert!(health.is_alive());
         let Some(long_ago) = Instant::now().checked_sub(HEARTBEAT_AGE_MAX * 2) else { return };
+        health.beat();
         health.started = long_ago;
         assert!(!health.is_alive());
         health.beat();
-        assert!(health.is_alive());
+        assert!(health.is_alive(), "the other one did not begin");
     }
 }

@@ -60,11 +60,16 @@ pub async fn run(
         .reconcile_all_on(own_keys_changed)
         .graceful_shutdown_on(shutdown)
         .run(reconcile, error_policy, context.clone());
-    tokio::join!(drain(reconciles, &reader, &context, &health), tell_when_listed(&reader, &health));
+    tokio::join!(drain(reconciles, &reader, &context, &options, &health), tell_when_listed(&reader, &health));
 }
 
-async fn drain<S, Q>(reconciles: S, reader: &Store<EncryptedSecret>, context: &Context, health: &Health)
-where
+async fn drain<S, Q>(
+    reconciles: S,
+    reader: &Store<EncryptedSecret>,
+    context: &Context,
+    options: &LoopOptions,
+    health: &Health,
+) where
     S: Stream<Item = Result<(ObjectRef<EncryptedSecret>, Action), Error<Failure, Q>>>,
     Q: std::error::Error + 'static,
 {
@@ -84,7 +89,9 @@ where
             },
             _ = tick.tick() => {
                 health.beat();
-                let gone = context.memory.forget_all_but(|place| reader.get(&reference(place)).is_some());
+                let is_elsewhere = |place: &Place| options.namespace.as_ref().is_some_and(|own| *own != place.0);
+                let is_there = |place: &Place| is_elsewhere(place) || reader.get(&reference(place)).is_some();
+                let gone = context.memory.forget_all_but(is_there);
                 gone.iter().for_each(|place| context.metrics.forget(place));
             }
         }

@@ -20,7 +20,8 @@ pub mod test;
 const HELP: &str = "\
 cargo xtask peers [NAME…]                    install the real programs that tests need (all, unless named)
 cargo xtask test [--no-peers] [-- FILTER…]   format, clippy, all tests; installs and starts what they need
-cargo xtask bench [--json]                   measure lacre against sops in the same run
+cargo xtask bench [--files|--sealed-secrets] [--json]
+                                             measure our programs against their peers in the same run
 cargo xtask demo [--cluster]                 run the commands of the README
 cargo xtask gen [--check]                    write the generated files, or only compare them
 cargo xtask fuzz [--seconds N] [TARGET…]     fuzz parsers and the whole way of opening

@@ -9,11 +9,13 @@ use anyhow::{Context, Result};
 /// How long one exchange may take.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// An answer: status and body.
+/// An answer: status, headers and body.
 #[derive(Debug)]
 pub struct Answer {
     /// The status code.
     pub status: u16,
+    /// The line with the status, and the headers, as they came.
+    pub head: String,
     /// The body, as text.
     pub body: String,
 }
@@ -43,5 +45,5 @@ fn parse(answer: &str) -> Result<Answer> {
     let (head, body) = answer.split_once("\r\n\r\n").context("an answer without end of headers")?;
     let status =
         head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("an answer without status")?;
-    Ok(Answer { status, body: body.to_owned() })
+    Ok(Answer { status, head: head.to_owned(), body: body.to_owned() })
 }

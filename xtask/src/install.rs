@@ -49,6 +49,15 @@ pub enum Source {
         /// The import path; several have spaces between them.
         package: &'static str,
     },
+    /// The tests of a package, as a program.
+    GoTests {
+        /// As for [`Go`](Self::Go).
+        folder: &'static str,
+        /// The import path.
+        package: &'static str,
+        /// The build tag without which they are empty.
+        tag: &'static str,
+    },
     /// The packages of `xtask/peers/NAME/requirements.txt`, hashes and all.
     Pypi,
 }
@@ -87,6 +96,9 @@ impl Component {
             Source::Debian(package) => debian::install(package, log),
             Source::Go { folder, package } => {
                 go::build(&recipe(folder), package, &target.join(self.program), log)
+            }
+            Source::GoTests { folder, package, tag } => {
+                go::build_tests(&recipe(folder), package, tag, &target.join(self.program), log)
             }
             Source::Pypi => pypi::install(&recipe(self.name), target, &target.join(self.program), log),
         }

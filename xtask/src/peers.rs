@@ -20,14 +20,14 @@ pub mod kube_apiserver;
 pub mod kube_controller_manager;
 pub mod kubectl;
 pub mod moto;
-pub mod promtool;
 pub mod pod;
+pub mod promtool;
 pub mod sealed_secrets;
 pub mod sops;
 pub mod ssh_keygen;
 
 /// Every component, the cheap ones first.
-pub const ALL: [&Component; 19] = [
+pub const ALL: [&Component; 20] = [
     &gpg::COMPONENT,
     &age::COMPONENT,
     &ssh_keygen::COMPONENT,
@@ -45,6 +45,7 @@ pub const ALL: [&Component; 19] = [
     &helm::COMPONENT,
     &sealed_secrets::KUBESEAL,
     &sealed_secrets::CONTROLLER,
+    &sealed_secrets::SUITE,
     &kube_apiserver::COMPONENT,
     &kube_controller_manager::COMPONENT,
 ];

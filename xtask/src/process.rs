@@ -9,13 +9,14 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
+pub use rustix::process::Signal;
+use rustix::process::{Pid, kill_process_group};
 
 mod server;
 mod spawner;
 
 pub use server::{Server, start_on_free_port};
-pub(crate) use server::{command, free_port};
+pub(crate) use server::{command, free_port, start_again};
 
 /// How long a tool may take unless told otherwise.
 const DEADLINE: Duration = Duration::from_secs(120);

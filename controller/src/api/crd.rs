@@ -1,4 +1,4 @@
-//! The custom resource definition, made from the types in [`crate::api`].
+//! The custom resource definitions, made from the types in [`crate::api`].
 //!
 //! Plaintext is refused at admission by one rule on each *map* of sealed values. A pattern or rule on a value would
 //! print the value that it refuses, and with it the secret, into logs and status of whatever applied it.
@@ -15,6 +15,10 @@ use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::{Value, json};
 
 use super::{EncryptedSecretSpec, EncryptedSecretStatus, GROUP, KIND, PLURAL, VERSION};
+
+mod sealed;
+
+pub use sealed::sealed_secret;
 
 /// Most keys in one map of sealed values. A bound is what lets the API server estimate the cost of the rule.
 pub const SEALED_KEYS_MAX: usize = 512;

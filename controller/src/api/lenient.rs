@@ -22,7 +22,7 @@ use super::EncryptedSecretStatus;
 pub const LEVELS_MAX: usize = 64;
 
 /// Any value; null for one of more than [`LEVELS_MAX`] levels.
-pub(super) fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+pub(crate) fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
     let mut too_deep = false;
     let value = Levels { left: LEVELS_MAX, too_deep: &mut too_deep }.deserialize(deserializer)?;
     Ok(if too_deep { Value::Null } else { value })
@@ -51,17 +51,40 @@ struct Metadata {
 
 /// Metadata with names, versions and labels, and whether there is a time of deletion: never which.
 pub(super) fn metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    let read = Metadata::deserialize(deserializer)?;
-    Ok(ObjectMeta {
-        deletion_timestamp: read.deletion_timestamp.map(|_| Time(Timestamp::UNIX_EPOCH)),
-        generation: read.generation,
-        labels: read.labels,
-        name: read.name,
-        namespace: read.namespace,
-        resource_version: read.resource_version,
-        uid: read.uid,
-        ..ObjectMeta::default()
-    })
+    Ok(Metadata::deserialize(deserializer)?.into())
+}
+
+impl From<Metadata> for ObjectMeta {
+    fn from(read: Metadata) -> Self {
+        Self {
+            deletion_timestamp: read.deletion_timestamp.map(|_| Time(Timestamp::UNIX_EPOCH)),
+            generation: read.generation,
+            labels: read.labels,
+            name: read.name,
+            namespace: read.namespace,
+            resource_version: read.resource_version,
+            uid: read.uid,
+            ..Self::default()
+        }
+    }
+}
+
+/// Where kubectl keeps a copy of the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The same with annotations, except for [`LAST_APPLIED`]: it would take as much memory as the object again.
+pub(crate) fn annotated_metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Annotated {
+        annotations: Option<BTreeMap<String, String>>,
+        #[serde(flatten)]
+        rest: Metadata,
+    }
+
+    let Annotated { mut annotations, rest } = Annotated::deserialize(deserializer)?;
+    annotations.iter_mut().for_each(|annotations| drop(annotations.remove(LAST_APPLIED)));
+    Ok(ObjectMeta { annotations, ..rest.into() })
 }
 
 /// The conditions that are readable.

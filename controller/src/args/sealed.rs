@@ -46,7 +46,7 @@ pub enum Drift {
 
 /// The flags of the Sealed Secrets controller, and ours about SealedSecrets.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "SealedSecrets")]
+#[command(next_help_heading = "As Sealed Secrets has them, and for its objects")]
 pub struct SealedArgs {
     /// What the names of sealing keys begin with
     #[arg(long, default_value = "sealed-secrets-key", value_name = "PREFIX", value_parser = key_prefix)]

@@ -14,10 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use lacre_crypto::sealing_key::{Certificate, SealingKey};
+use tokio::sync::watch;
 
 use crate::memory::Place;
 
+pub mod mint;
+pub mod publish;
 pub mod read;
+pub mod upkeep;
 
 /// The label by which sealing keys are found. No Secret that is made from a sealed object may carry it, or whoever may
 /// write such objects in the controller's namespace would choose its keys.
@@ -26,9 +30,8 @@ pub const KEY_LABEL: &str = "sealedsecrets.bitnami.com/sealed-secrets-key";
 /// The value of [`KEY_LABEL`] for a key that opens. With any other the key is out of use.
 pub const KEY_ACTIVE: &str = "active";
 
-/// The annotation by which `lacre kube keys backup` says that a key is backed up: the key's fingerprint, so that another
-/// key in the same Secret is not taken for backed up.
-pub const BACKED_UP: &str = "lacre.dev/backed-up";
+/// The annotation by which `lacre kube keys backup` says when a key was backed up.
+pub const BACKED_UP: &str = "lacre.dev/backed-up-at";
 
 /// A key pair of the cluster.
 pub struct HeldKey {
@@ -53,6 +56,8 @@ pub struct HeldKey {
 pub struct Problem {
     /// Name of the Secret.
     pub secret: String,
+    /// Its unique id.
+    pub uid: String,
     /// What is wrong with it.
     pub what: String,
 }
@@ -65,7 +70,7 @@ pub struct KeySet {
     /// What is wrong with single Secrets, in their order.
     pub problems: Vec<Problem>,
     /// Uid and version of each Secret that was looked at.
-    looked_at: BTreeMap<String, String>,
+    pub(super) looked_at: BTreeMap<String, String>,
 }
 
 impl KeySet {
@@ -91,9 +96,23 @@ impl KeySet {
 pub struct SealingKeys {
     set: Mutex<Arc<KeySet>>,
     used: Mutex<HashMap<Place, BTreeMap<String, usize>>>,
+    looked: watch::Sender<bool>,
+}
+
+impl From<KeySet> for SealingKeys {
+    fn from(set: KeySet) -> Self {
+        Self { set: Mutex::new(Arc::new(set)), used: Mutex::default(), looked: watch::Sender::new(true) }
+    }
 }
 
 impl SealingKeys {
+    /// Waits until the cluster's keys were looked at once, and made if there was none: whoever opens before that fails
+    /// for nothing.
+    pub async fn until_known(&self) {
+        // The sender is this very value.
+        let _ = self.looked.subscribe().wait_for(|looked| *looked).await;
+    }
+
     /// The keys of this moment.
     pub fn snapshot(&self) -> Arc<KeySet> {
         lock(&self.set).clone()
@@ -122,6 +141,11 @@ impl SealingKeys {
     /// What each object still needs, by fingerprint of the key.
     pub fn needed(&self) -> BTreeMap<Place, BTreeMap<String, usize>> {
         lock(&self.used).iter().map(|(place, used)| (place.clone(), used.clone())).collect()
+    }
+
+    /// Says that the keys are those of the cluster, as far as they can be had.
+    fn are_known(&self) {
+        self.looked.send_replace(true);
     }
 
     /// Takes over the keys of a new moment; gives whether other keys open now than before.

@@ -11,6 +11,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, P
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use lacre_controller::api::{self, crd};
+use rustix::process::Signal;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -39,7 +40,7 @@ enum Turn {
 
 /// A running controller.
 pub(crate) struct Controller {
-    _server: Server,
+    server: Server,
     port: u16,
     metrics_port: u16,
 }
@@ -121,9 +122,32 @@ impl World {
         self.start_until("/readyz", flags)
     }
 
+    /// Starts one that serves the namespaces that `flags` say.
+    pub(crate) fn start_as(&mut self, flags: &[&str]) -> Result<usize> {
+        self.start_with("/readyz", flags)
+    }
+
     /// Starts one that need not become ready.
     pub(crate) fn start_unready(&mut self) -> Result<usize> {
-        self.start_until("/healthz", &[])
+        self.start_unready_with(&[])
+    }
+
+    /// The same with more flags.
+    pub(crate) fn start_unready_with(&mut self, flags: &[&str]) -> Result<usize> {
+        self.start_until("/healthz", flags)
+    }
+
+    /// Sends a signal to the newest controller.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        self.controllers.last().context("no controller runs")?.server.signal(signal)
+    }
+
+    /// Lets the controller ask whose token it was given.
+    pub(crate) fn allow_token_reviews(&self) -> Result<()> {
+        let (name, account) = (format!("reviews-{}", self.home), format!("{}:lacre-controller", self.home));
+        let account = format!("--serviceaccount={account}");
+        let role = "--clusterrole=system:auth-delegator";
+        self.admin().run(["create", "clusterrolebinding", &name, role, &account]).map(drop)
     }
 
     fn start_until(&mut self, probe: &str, flags: &[&str]) -> Result<usize> {
@@ -142,7 +166,7 @@ impl World {
             |port: u16| http::request(port, "GET", probe, &[], "").is_ok_and(|answer| answer.status == 200);
         let (server, port) = start_on_free_port("lacre-controller", &log, command, ready)?;
         let metrics_port = metrics_port(&std::fs::read_to_string(&log)?)?;
-        self.controllers.push(Controller { _server: server, port, metrics_port });
+        self.controllers.push(Controller { server, port, metrics_port });
         Ok(number)
     }
 
@@ -158,6 +182,9 @@ impl World {
             "100ms",
             "--retry-delay-max",
             "1s",
+            // Made in a tenth of a second.
+            "--key-size",
+            "2048",
         ]);
         command.args(flags).envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
@@ -192,6 +219,11 @@ impl World {
         let controller = self.controllers.get(number).context("no such controller runs")?;
         let port = if path == "/metrics" { controller.metrics_port } else { controller.port };
         http::request(port, "GET", path, &[], "")
+    }
+
+    /// The port of the newest controller.
+    pub(crate) fn port(&self) -> Result<u16> {
+        Ok(self.controllers.last().context("no controller runs")?.port)
     }
 
     /// Sends `body` to the newest controller.
@@ -250,6 +282,7 @@ impl World {
         let (group, version, kind) = match kind {
             "secret" => ("", "v1", "Secret"),
             "event" => ("events.k8s.io", "v1", "Event"),
+            "sealedsecret" => ("bitnami.com", "v1alpha1", "SealedSecret"),
             _ => (api::GROUP, api::VERSION, api::KIND),
         };
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
@@ -383,19 +416,23 @@ fn install_definition(cluster: &Cluster) -> Result<()> {
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if !*installed {
         let roles = rights("lacre-system")?.into_iter().filter(|item| item["kind"] == "ClusterRole");
-        let definition = serde_json::to_value(crd::encrypted_secret())?;
-        cluster.admin().apply_server_side(&list(roles.chain([definition])), "tester")?;
-        let wait = ["wait", "--for=condition=Established", "crd/encryptedsecrets.lacre.dev", "--timeout=30s"];
-        cluster.admin().run(wait)?;
+        let definitions = [crd::encrypted_secret(), crd::sealed_secret()].map(serde_json::to_value);
+        let definitions = definitions.into_iter().collect::<Result<Vec<_>, _>>()?;
+        cluster.admin().apply_server_side(&list(roles.chain(definitions)), "tester")?;
+        for name in ["crd/encryptedsecrets.lacre.dev", "crd/sealedsecrets.bitnami.com"] {
+            cluster.admin().run(["wait", "--for=condition=Established", name, "--timeout=30s"])?;
+        }
         *installed = true;
     }
     Ok(())
 }
 
-/// `deploy/rbac.yaml` for a controller in `home`.
+/// The rights that `deploy/cluster-wide` gives, for a controller in `home`.
 fn rights(home: &str) -> Result<Vec<Value>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/rbac.yaml");
-    let text = std::fs::read_to_string(path)?.replace("lacre-system", home);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+    let files = ["cluster-wide/rbac.yaml", "base/rbac.yaml"];
+    let texts = files.map(|file| std::fs::read_to_string(folder.join(file)));
+    let text = texts.into_iter().collect::<Result<Vec<_>, _>>()?.join("---\n").replace("lacre-system", home);
     let mut items = Vec::new();
     for document in yaml_serde::Deserializer::from_str(&text) {
         let mut item = Value::deserialize(document)?;
@@ -405,7 +442,7 @@ fn rights(home: &str) -> Result<Vec<Value>> {
         }
         items.push(item);
     }
-    ensure!(items.len() == 6, "deploy/rbac.yaml holds {} documents", items.len());
+    ensure!(items.len() == 8, "the rights are {} documents", items.len());
     Ok(items)
 }
 

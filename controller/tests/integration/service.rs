@@ -26,6 +26,8 @@ fn probes_answer_and_metrics_carry_the_names_that_dashboards_know() -> Result<()
     }
     world.apply(&suspended(&world, "db"))?;
     world.until_ready_is("db", "Unknown", "Suspended")?;
+    // The status is written before the reconcile ends.
+    world.until("the end of the reconcile", || Ok((world.reconciles("db")? > 0).then_some(())))?;
     let text = world.ask("/metrics")?.body;
     for series in [
         r#"controller_runtime_reconcile_total{controller="encryptedsecret",result="success"}"#,
@@ -113,5 +115,27 @@ fn logs_are_json_when_asked_for() -> Result<()> {
     for line in world.log(0)?.lines() {
         assert!(serde_json::from_str::<serde_json::Value>(line)?["level"].is_string(), "{line}");
     }
+    Ok(())
+}
+
+#[test]
+fn several_namespaces_are_served_by_one_controller_and_no_others() -> Result<()> {
+    let mut world = World::without_controller()?;
+    let other = world.cluster.namespace("other")?;
+    world.start_as(&["--additional-namespaces", &format!("{},{other}", world.namespace)])?;
+    let db = suspended(&world, "db");
+    world.apply(&db)?;
+    world.apply(&db.replace(&world.namespace, &other))?;
+    world.until_ready_is("db", "Unknown", "Suspended")?;
+    for namespace in [&world.namespace, &other] {
+        let series = format!(r#"lacre_document_suspended{{namespace="{namespace}",name="db"}}"#);
+        world.until("both to be looked at", || Ok((world.metric(&series)? == Some(1.0)).then_some(())))?;
+    }
+    // The one that is gone is forgotten, the other is not.
+    world.kubectl(["delete", "encryptedsecret", "db"])?;
+    let gone = format!(r#"namespace="{}",name="db""#, world.namespace);
+    world.until("its series to go", || Ok((!world.ask("/metrics")?.body.contains(&gone)).then_some(())))?;
+    let kept = format!(r#"lacre_document_suspended{{namespace="{other}",name="db"}}"#);
+    assert_eq!(world.metric(&kept)?, Some(1.0));
     Ok(())
 }

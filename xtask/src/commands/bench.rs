@@ -1,4 +1,7 @@
-//! `cargo xtask bench`: lacre against sops, whole processes, in alternating pairs of the same run.
+//! `cargo xtask bench`: lacre against sops, and what takes the place of Sealed Secrets against it; whole processes, in
+//! alternating pairs of the same run.
+//!
+//! `--files` and `--sealed-secrets` choose one of the two.
 //!
 //! Only ratios mean something: the machine and its mood are the same for both halves of a pair.
 
@@ -19,6 +22,7 @@ mod growth;
 mod input;
 mod many;
 mod measure;
+mod sealed;
 
 use measure::{Comparison, Sample};
 
@@ -49,44 +53,64 @@ impl Verb {
     }
 }
 
-/// Builds lacre, measures both programs, prints medians and ratios.
+/// What was measured.
+struct Results {
+    comparisons: Vec<Comparison>,
+    grown: Vec<growth::Growth>,
+    sealed: Option<sealed::Results>,
+}
+
+/// Builds our programs, measures them and the peers, prints medians and ratios.
 ///
 /// # Errors
 /// A program is missing or fails, or the two do not agree on what a file holds.
 pub fn run(arguments: &[String]) -> Result<ExitCode> {
-    let [as_json] = super::switches(arguments, ["--json"])?;
+    let [as_json, files, sealed] = super::switches(arguments, ["--json", "--files", "--sealed-secrets"])?;
+    // Neither is both.
+    let (files, sealed) = if files || sealed { (files, sealed) } else { (true, true) };
+    let folder = tempfile::tempdir()?;
+    let programs = build::programs(Profile::Release)?;
+    let lacre = build::find(&programs, NAMES[0])?;
+    let mut results = Results { comparisons: Vec::new(), grown: Vec::new(), sealed: None };
+    if files {
+        (results.comparisons, results.grown) = of_files(folder.path(), lacre)?;
+    }
+    if sealed {
+        let controller = build::find(&programs, "lacre-controller")?;
+        results.sealed = Some(sealed::measure(folder.path(), lacre, controller)?);
+    }
+    report(&results, as_json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn of_files(folder: &Path, lacre: &Path) -> Result<(Vec<Comparison>, Vec<growth::Growth>)> {
     install::ensure(&age::COMPONENT)?;
     install::ensure(&sops::V3_13)?;
-    let folder = tempfile::tempdir()?;
-    let contestants = contestants(folder.path())?;
+    let contestants = contestants(folder, lacre)?;
     let mut comparisons = Vec::new();
     for (format, values, pairs) in SIZES {
-        let (plain, sealed) = files(folder.path(), &contestants, format, values)?;
+        let (plain, sealed) = self::files(folder, &contestants, format, values)?;
         for (verb, file) in [(Verb::Decrypt, &sealed), (Verb::Encrypt, &plain)] {
             let work = format!("{} of {values} values, {format}", verb.name());
             output::problem(&format!("{work}: {pairs} pairs"));
             let samples = pairs_of(&contestants, verb, file, pairs)?;
-            comparisons.push(Comparison::new(work, samples));
+            comparisons.push(Comparison::of(NAMES, work, samples));
         }
     }
     output::problem(&format!("{} files of {} values each", many::FILES, many::VALUES));
-    comparisons.push(many::compare(folder.path(), &contestants)?);
+    comparisons.push(many::compare(folder, &contestants)?);
     let [lacre, _] = &contestants;
     output::problem("growth with the number of values");
-    let grown = growth::measure(folder.path(), lacre)?;
-    report(&comparisons, &grown, as_json)?;
-    Ok(ExitCode::SUCCESS)
+    Ok((comparisons, growth::measure(folder, lacre)?))
 }
 
-fn contestants(folder: &Path) -> Result<[Contestant; 2]> {
+fn contestants(folder: &Path, lacre: &Path) -> Result<[Contestant; 2]> {
     let key = Age::new()?.keygen()?;
     let identity = folder.join("keys.txt");
     fs::write(&identity, format!("{}\n", key.identity))?;
-    let programs = build::programs(Profile::Release)?;
-    let lacre = build::find(&programs, NAMES[0])?.clone();
     let contestant =
         |program| Contestant { program, identity: identity.clone(), recipient: key.recipient.clone() };
-    Ok([contestant(lacre), contestant(Sops::v3_13()?.program().to_path_buf())])
+    Ok([contestant(lacre.to_path_buf()), contestant(Sops::v3_13()?.program().to_path_buf())])
 }
 
 /// Makes the file in clear and, by sops, sealed; checks that each program gives back the values of the other's file.
@@ -163,23 +187,35 @@ impl Contestant {
     }
 }
 
-fn report(comparisons: &[Comparison], grown: &[growth::Growth], as_json: bool) -> Result<()> {
+fn report(results: &Results, as_json: bool) -> Result<()> {
+    let Results { comparisons, grown, sealed } = results;
     if as_json {
-        let results: Vec<_> = comparisons.iter().map(Comparison::to_json).collect();
+        let compared: Vec<_> = comparisons.iter().map(Comparison::to_json).collect();
         let grown: Vec<_> = grown.iter().map(growth::Growth::to_json).collect();
-        output::line(&format!("{:#}", json!({"names": NAMES, "results": results, "growth": grown})));
+        let sealed = sealed.as_ref().map(sealed::Results::to_json);
+        let all = json!({"names": NAMES, "results": compared, "growth": grown, "sealed_secrets": sealed});
+        output::line(&format!("{all:#}"));
         return Ok(());
     }
-    output::line(
-        "medians of whole processes            wall ms               CPU ms                peak MiB",
-    );
-    output::line(
-        "                                  lacre    sops   ratio   lacre    sops   ratio   lacre    sops   ratio",
-    );
-    for comparison in comparisons {
-        output::line(&comparison.to_line());
+    if !comparisons.is_empty() {
+        table(NAMES, comparisons);
     }
     grown.iter().for_each(|growth| output::line(&growth.to_line()));
+    if let Some(sealed) = sealed {
+        table(sealed::NAMES, &sealed.comparisons);
+        output::line(&sealed.to_line());
+    }
     output::line(&format!("peaks below {:.1} MiB cannot be told: see `measure`", measure::floor_mib()?));
     Ok(())
+}
+
+fn table([us, them]: [&str; 2], comparisons: &[Comparison]) {
+    let wide = measure::WORK_CHARS;
+    output::line(&format!(
+        "{:<wide$}{:<24}{:<24}{}",
+        "medians of whole processes", "   wall ms", "   CPU ms", "   peak MiB"
+    ));
+    let columns = format!("{us:>8}{them:>8}{:>8}", "ratio").repeat(3);
+    output::line(&format!("{:<wide$}{columns}", ""));
+    comparisons.iter().for_each(|comparison| output::line(&comparison.to_line()));
 }

@@ -14,7 +14,7 @@ use super::test::cargo;
 pub enum Profile {
     /// All of the workspace, as for tests.
     Debug,
-    /// `lacre` alone, as for users: what is measured. A release build of everything takes minutes more.
+    /// `lacre` and the controller, as for users: what is measured.
     Release,
 }
 
@@ -26,7 +26,9 @@ pub fn programs(profile: Profile) -> Result<BTreeMap<String, PathBuf>> {
     let mut command = cargo(&["build", "--bins", "--locked", "--message-format=json-render-diagnostics"]);
     match profile {
         Profile::Debug => command.arg("--workspace"),
-        Profile::Release => command.args(["--release", "--package", "lacre"]),
+        Profile::Release => {
+            command.args(["--release", "--package", "lacre", "--package", "lacre-controller"])
+        }
     };
     let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
     ensure!(output.status.success(), "the build failed");

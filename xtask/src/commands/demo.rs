@@ -3,8 +3,8 @@
 //! Run is what stands in blocks of the README fenced as `sh demo`; with `--cluster` also, after those and in the same
 //! shell, what stands in blocks fenced as `sh demo cluster`. The shell starts in an empty folder that is also its home,
 //! with our programs first on `PATH`; it stops at the first command that fails. The cluster is a real API server with
-//! our controller, which has the rights of `controller/deploy/rbac.yaml` and no more; `kubectl` is on `PATH` then, and
-//! is its administrator.
+//! our controller, which has the rights of `controller/deploy/cluster-wide` and no more; `kubectl` is on `PATH` then,
+//! and is its administrator.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -10,6 +10,9 @@ use anyhow::{Context, Result, bail, ensure};
 use super::build::{self, Profile};
 use crate::{output, root};
 
+pub mod argocd;
+pub mod chart;
+
 /// A file and what prints it.
 struct Generated {
     /// From the root of the repository.
@@ -20,10 +23,32 @@ struct Generated {
 }
 
 /// All of them.
-const GENERATED: [Generated; 2] = [
-    Generated { file: "controller/deploy/crd.yaml", program: "crd", arguments: &[] },
+const GENERATED: [Generated; 5] = [
+    Generated {
+        file: "controller/deploy/crd/encryptedsecrets.yaml",
+        program: "crd",
+        arguments: &["encryptedsecrets"],
+    },
+    Generated {
+        file: "controller/deploy/crd/sealedsecrets.yaml",
+        program: "crd",
+        arguments: &["sealedsecrets"],
+    },
+    Generated {
+        file: "controller/deploy/helm/lacre/files/encryptedsecrets.yaml",
+        program: "crd",
+        arguments: &["encryptedsecrets"],
+    },
+    Generated {
+        file: "controller/deploy/helm/lacre/files/sealedsecrets.yaml",
+        program: "crd",
+        arguments: &["sealedsecrets"],
+    },
     Generated { file: "docs/cli.md", program: "lacre", arguments: &["reference"] },
 ];
+
+/// The Helm chart.
+const CHART: &str = "controller/deploy/helm/lacre";
 
 /// Writes the files; with `--check` only compares them.
 ///
@@ -55,10 +80,22 @@ pub fn stale(programs: &BTreeMap<String, PathBuf>) -> Result<Vec<(&'static str, 
         let made = Command::new(program).args(*arguments).env_clear().output()?;
         let trouble = String::from_utf8_lossy(&made.stderr);
         ensure!(made.status.success(), "{} ended with {}:\n{trouble}", program.display(), made.status);
-        // A file that does not exist yet is as stale as one that differs.
-        if fs::read(root().join(file)).ok().as_ref() != Some(&made.stdout) {
-            stale.push((*file, made.stdout));
-        }
+        keep_if_stale(&mut stale, file, made.stdout);
     }
+    let values = chart::entries(&fs::read_to_string(root().join(CHART).join("values.yaml"))?)?;
+    keep_if_stale(
+        &mut stale,
+        "controller/deploy/helm/lacre/values.schema.json",
+        chart::schema(&values)?.into(),
+    );
+    keep_if_stale(&mut stale, "docs/chart.md", chart::page(&values).into());
+    keep_if_stale(&mut stale, argocd::FILE, argocd::config_map()?.into());
     Ok(stale)
+}
+
+/// A file that does not exist yet is as stale as one that differs.
+fn keep_if_stale(stale: &mut Vec<(&'static str, Vec<u8>)>, file: &'static str, made: Vec<u8>) {
+    if fs::read(root().join(file)).ok().as_ref() != Some(&made) {
+        stale.push((file, made));
+    }
 }

@@ -40,8 +40,9 @@ pub struct Cluster {
 #[derive(Debug)]
 struct Running {
     _controller_manager: ControllerManager,
-    _api_server: ApiServer,
-    _etcd: Etcd,
+    // None while it is stopped.
+    api_server: Option<ApiServer>,
+    etcd: Etcd,
     _folder: Scratch,
 }
 
@@ -59,6 +60,8 @@ pub struct ServiceAccount {
 /// The shared cluster, in the hands of one test: shows the API server's log if that test panics.
 #[derive(Debug)]
 pub struct SharedCluster(&'static Cluster);
+
+const NOT_OURS: &str = "another process runs this cluster: start one to break it";
 
 /// A failed start is kept, too: the next test would only wait for the same.
 static SHARED: OnceLock<Result<Cluster, String>> = OnceLock::new();
@@ -93,8 +96,8 @@ impl Cluster {
         let controller_manager = ControllerManager::start(&folder, cluster.admin_kubeconfig().as_path())?;
         cluster.running = Some(Running {
             _controller_manager: controller_manager,
-            _api_server: api_server,
-            _etcd: etcd,
+            api_server: Some(api_server),
+            etcd,
             _folder: scratch,
         });
         Ok(cluster)
@@ -135,6 +138,26 @@ impl Cluster {
     /// The certificate that its clients trust.
     pub fn authority(&self) -> PathBuf {
         self.files.authority()
+    }
+
+    /// The store behind it.
+    ///
+    /// # Errors
+    /// Another process runs the cluster.
+    pub fn store(&self) -> Result<&Etcd> {
+        Ok(&self.running.as_ref().context(NOT_OURS)?.etcd)
+    }
+
+    /// Does something while there is no API server, then starts it again under its address.
+    ///
+    /// # Errors
+    /// That of `act`; another process runs the cluster; or the server does not become ready.
+    pub fn without_server<T>(&mut self, act: impl FnOnce(&Etcd) -> Result<T>) -> Result<T> {
+        let running = self.running.as_mut().context(NOT_OURS)?;
+        let port = running.api_server.take().context("the API server did not start again")?.port();
+        let result = act(&running.etcd);
+        running.api_server = Some(ApiServer::start_again(&self.folder, running.etcd.address(), port)?);
+        result
     }
 
     /// The audit log.

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 
 use crate::http;
 use crate::install::{Component, Source};
-use crate::process::{self, Server, start_on_free_port};
+use crate::process::{self, Server, Signal, start_on_free_port};
 use crate::versions;
 
 /// The real etcd.
@@ -20,7 +21,8 @@ pub const COMPONENT: Component = Component {
 /// A running etcd of one member.
 #[derive(Debug)]
 pub struct Etcd {
-    _server: Server,
+    server: Server,
+    port: u16,
     address: String,
 }
 
@@ -43,11 +45,48 @@ impl Etcd {
         };
         let ready = |port: u16| http::request(port, "GET", "/health", &[], "").is_ok_and(|a| a.status == 200);
         let (server, port) = start_on_free_port("etcd", &folder.join("etcd.log"), command, ready)?;
-        Ok(Self { _server: server, address: format!("http://127.0.0.1:{port}") })
+        Ok(Self { server, port, address: format!("http://127.0.0.1:{port}") })
     }
 
     /// For `--etcd-servers`.
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Stops it from answering until the value is dropped.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn pause(&self) -> Result<Paused<'_>> {
+        self.server.signal(Signal::STOP)?;
+        Ok(Paused(&self.server))
+    }
+
+    /// Forgets all but the newest state of each object, so that nobody can watch from an earlier one.
+    ///
+    /// # Errors
+    /// It refuses.
+    pub fn compact(&self) -> Result<()> {
+        // Any key will do: the head of each answer has the revision.
+        let head = self.ask("/v3/kv/range", &json!({"key": "AA=="}))?;
+        let revision = head["header"]["revision"].as_str().context("an answer without revision")?;
+        self.ask("/v3/kv/compaction", &json!({"revision": revision, "physical": true})).map(drop)
+    }
+
+    fn ask(&self, path: &str, question: &Value) -> Result<Value> {
+        let answer = http::request(self.port, "POST", path, &[], &question.to_string())?;
+        ensure!(answer.status == 200, "{path}: {} {}", answer.status, answer.body);
+        Ok(serde_json::from_str(&answer.body)?)
+    }
+}
+
+/// A server that does not answer for as long as this lives.
+#[derive(Debug)]
+pub struct Paused<'a>(&'a Server);
+
+impl Drop for Paused<'_> {
+    fn drop(&mut self) {
+        // It fails when the server was killed meanwhile, and then nobody waits for it.
+        let _ = self.0.signal(Signal::CONT);
     }
 }

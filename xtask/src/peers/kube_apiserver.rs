@@ -88,6 +88,7 @@ impl Files {
 #[derive(Debug)]
 pub struct ApiServer {
     _server: Server,
+    port: u16,
     address: String,
 }
 
@@ -97,26 +98,47 @@ impl ApiServer {
     /// # Errors
     /// It is not installed, or does not become ready.
     pub fn start(folder: &Path, etcd: &str) -> Result<Self> {
-        let program = COMPONENT.path()?;
         let files = Files::new(folder);
         fs::write(folder.join("audit-policy.yaml"), AUDIT_POLICY)?;
         fs::write(folder.join("service-account.pem"), SERVICE_ACCOUNT_KEY)?;
         fs::write(folder.join("tokens.csv"), format!("{ADMIN_TOKEN},admin,admin,system:masters\n"))?;
+        let program = COMPONENT.path()?;
         let command = |port: u16| process::command(&program, arguments(folder, etcd, port));
-        let address = |port: u16| format!("https://127.0.0.1:{port}");
-        let ready = |port: u16| {
-            let kubeconfig = files.kubeconfig("admin.kubeconfig", &address(port), ADMIN_TOKEN);
-            let admin = kubeconfig.and_then(|path| Kubectl::new(&path));
-            admin.and_then(|kubectl| kubectl.run(["get", "--raw", "/readyz"])).is_ok()
-        };
-        let (server, port) = start_on_free_port("kube-apiserver", &files.log(), command, ready)?;
-        Ok(Self { _server: server, address: address(port) })
+        let (server, port) =
+            start_on_free_port(COMPONENT.name, &files.log(), command, |port| ready(&files, port))?;
+        Ok(Self { _server: server, port, address: address(port) })
+    }
+
+    /// Starts one where an earlier one was stopped: on its port and with its files.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_again(folder: &Path, etcd: &str, port: u16) -> Result<Self> {
+        let files = Files::new(folder);
+        let command = process::command(&COMPONENT.path()?, arguments(folder, etcd, port));
+        let server = process::start_again(COMPONENT.name, &files.log(), &command, || ready(&files, port))?;
+        Ok(Self { _server: server, port, address: address(port) })
+    }
+
+    /// Its port on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// `https://127.0.0.1:PORT`
     pub fn address(&self) -> &str {
         &self.address
     }
+}
+
+fn address(port: u16) -> String {
+    format!("https://127.0.0.1:{port}")
+}
+
+fn ready(files: &Files, port: u16) -> bool {
+    let kubeconfig = files.kubeconfig("admin.kubeconfig", &address(port), ADMIN_TOKEN);
+    let admin = kubeconfig.and_then(|path| Kubectl::new(&path));
+    admin.and_then(|kubectl| kubectl.run(["get", "--raw", "/readyz"])).is_ok()
 }
 
 fn arguments(folder: &Path, etcd: &str, port: u16) -> Vec<String> {

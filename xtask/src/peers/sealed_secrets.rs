@@ -4,13 +4,21 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use super::cluster::Cluster;
+use super::helm::Helm;
 use super::pod::Container;
 use crate::install::{Component, Source};
-use crate::process::Tool;
+use crate::process::{Finished, Tool};
 use crate::{root, versions};
+
+/// The service that `kubeseal` asks for unless told otherwise.
+pub const SERVICE: &str = "sealed-secrets-controller";
+/// The kinds of objects that give the controller its rights.
+const RIGHTS: [&str; 5] = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"];
 
 /// The command line.
 pub const KUBESEAL: Component = Component {
@@ -32,6 +40,18 @@ pub const CONTROLLER: Component = Component {
         package: "github.com/bitnami/sealed-secrets/cmd/controller",
     },
     program: "controller",
+};
+
+/// Their own tests of both programs, against a cluster.
+pub const SUITE: Component = Component {
+    name: "sealed-secrets-suite",
+    version: versions::SEALED_SECRETS,
+    source: Source::GoTests {
+        folder: "sealed-secrets",
+        package: "github.com/bitnami/sealed-secrets/integration",
+        tag: "integration",
+    },
+    program: "suite",
 };
 
 /// `kubeseal`.
@@ -73,4 +93,38 @@ pub fn sources() -> Result<PathBuf> {
 pub fn definition() -> Result<String> {
     let path = sources()?.join("helm/sealed-secrets/crds/bitnami.com_sealedsecrets.yaml");
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// What their chart installs in `namespace` besides the program: definition, service account and its rights.
+///
+/// The account has the name of the service that `kubeseal` asks for.
+///
+/// # Errors
+/// As [`sources`]; or helm refuses.
+pub fn installation(namespace: &str) -> Result<String> {
+    let helm = Helm::new()?.tool()?.args(["template", "release", "--namespace", namespace, "--set"]);
+    let helm = helm.arg(format!("fullnameOverride={SERVICE}")).arg(sources()?.join("helm/sealed-secrets"));
+    let rendered = String::from_utf8(helm.run()?.success()?)?;
+    let kept = |document: &&str| RIGHTS.iter().any(|kind| document.contains(&format!("\nkind: {kind}\n")));
+    let rights: Vec<&str> = rendered.split("\n---").filter(kept).collect();
+    Ok(format!("{}\n---\n{}", definition()?, rights.join("\n---")))
+}
+
+/// Runs their own tests of a controller that is at work in `namespace` and of its `kubeseal`.
+///
+/// `controller` is run for its version alone.
+///
+/// # Errors
+/// They are not installed, or take longer than ten minutes. What failed is in the answer.
+pub fn suite(cluster: &Cluster, namespace: &str, kubeseal: &Path, controller: &Path) -> Result<Finished> {
+    Tool::new(SUITE.path()?)
+        .args(["-ginkgo.no-color", "-namespace", namespace])
+        .arg("-kubeconfig")
+        .arg(cluster.admin_kubeconfig())
+        .arg("-kubeseal-bin")
+        .arg(kubeseal)
+        .arg("-controller-bin")
+        .arg(controller)
+        .deadline(Duration::from_secs(600))
+        .run()
 }

@@ -63,6 +63,19 @@ impl Server {
         &self.log
     }
 
+    /// Its process.
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Sends a signal to it and all that it started.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        kill_process_group(self.pid(), signal).with_context(|| format!("{} has ended", self.name))
+    }
+
     /// Waits until `probe` says that it is ready.
     fn wait(&mut self, mut probe: impl FnMut() -> bool) -> Result<State> {
         let start = Instant::now();
@@ -83,7 +96,9 @@ impl Server {
     }
 
     fn stop(&mut self) {
-        let group = Pid::from_child(&self.child);
+        let group = self.pid();
+        // One that was paused would not hear the first signal.
+        let _ = kill_process_group(group, Signal::CONT);
         // The group is gone already if the server ended by itself.
         let _ = kill_process_group(group, Signal::TERM);
         let start = Instant::now();
@@ -124,14 +139,39 @@ pub fn start_on_free_port(
 ) -> Result<(Server, u16)> {
     for _ in 0..ATTEMPTS {
         let port = free_port()?;
-        let mut server = Server::spawn(name, &command(port), log)?;
-        match server.wait(|| probe(port))? {
-            State::Ready => return Ok((server, port)),
-            State::Ended if output::tail(log).to_lowercase().contains(PORT_TAKEN) => {}
-            State::Ended => bail!("{name} ended instead of serving:\n{}", output::tail(log)),
+        if let Some(server) = start(name, log, &command(port), || probe(port))? {
+            return Ok((server, port));
         }
     }
     bail!("{name} found none of {ATTEMPTS} ports free")
+}
+
+/// Starts a server again on the port that it had: those who know it must find it there.
+///
+/// # Errors
+/// As [`start_on_free_port`]; or the port is taken.
+pub(crate) fn start_again(
+    name: &'static str,
+    log: &Path,
+    command: &Command,
+    probe: impl FnMut() -> bool,
+) -> Result<Server> {
+    start(name, log, command, probe)?.with_context(|| format!("{name} lost its port"))
+}
+
+/// None when somebody else has the port.
+fn start(
+    name: &'static str,
+    log: &Path,
+    command: &Command,
+    probe: impl FnMut() -> bool,
+) -> Result<Option<Server>> {
+    let mut server = Server::spawn(name, command, log)?;
+    match server.wait(probe)? {
+        State::Ready => Ok(Some(server)),
+        State::Ended if output::tail(log).to_lowercase().contains(PORT_TAKEN) => Ok(None),
+        State::Ended => bail!("{name} ended instead of serving:\n{}", output::tail(log)),
+    }
 }
 
 /// A port of loopback that nobody has, at the moment.

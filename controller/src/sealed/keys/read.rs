@@ -31,7 +31,10 @@ pub fn key_set(mut secrets: Vec<PlainSecret>, order: KeyOrder) -> KeySet {
     secrets.sort_by_key(|secret| secret.name_any());
     for (index, secret) in secrets.iter().enumerate() {
         set.looked_at.insert(secret.uid().unwrap_or_default(), secret.resource_version().unwrap_or_default());
-        let mut problem = |what: String| set.problems.push(Problem { secret: secret.name_any(), what });
+        let mut problem = |what: String| {
+            let uid = secret.uid().unwrap_or_default();
+            set.problems.push(Problem { secret: secret.name_any(), uid, what });
+        };
         if index >= SECRETS_MAX {
             problem(format!("more than {SECRETS_MAX} Secrets are labelled as sealing keys"));
             continue;
@@ -74,7 +77,7 @@ fn held(secret: &PlainSecret, order: KeyOrder) -> Result<(HeldKey, Option<String
         _ => created,
     };
     let fingerprint = key.public().fingerprint();
-    let backed_up = secret.annotations().get(BACKED_UP) == Some(&fingerprint);
+    let backed_up = secret.annotations().get(BACKED_UP).is_some_and(|at| at.parse::<Timestamp>().is_ok());
     let name = secret.name_any();
     Ok((HeldKey { name, fingerprint, key, certificate, ordered_by, created, backed_up }, problem))
 }
@@ -194,17 +197,13 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_counts_for_the_key_that_was_backed_up() {
-        let marked = |fingerprint: Option<&str>| {
+    fn a_key_is_backed_up_when_its_secret_says_when() {
+        let backed_up = |at: &str| {
             let mut secret = good("a", 1, 1);
-            let own = key_set(vec![], KeyOrder::CertNotBefore).keys.len();
-            assert_eq!(own, 0);
-            let key = held(&secret, KeyOrder::CertNotBefore).unwrap().0;
-            let value = fingerprint.map_or(key.fingerprint, str::to_owned);
-            secret.metadata_mut().annotations = Some(BTreeMap::from([(BACKED_UP.to_owned(), value)]));
+            secret.metadata_mut().annotations = Some(BTreeMap::from([(BACKED_UP.to_owned(), at.to_owned())]));
             held(&secret, KeyOrder::CertNotBefore).unwrap().0.backed_up
         };
-        assert!(marked(None));
-        assert!(!marked(Some("SHA256:another")));
+        assert!(backed_up("2026-05-01T10:00:00Z"));
+        assert!(!backed_up("") && !backed_up("false"));
     }
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Result, ensure};
 
 use super::measure::{self, Comparison, Sample};
-use super::{Contestant, Verb, input};
+use super::{Contestant, NAMES, Verb, input};
 
 /// How many files.
 pub(super) const FILES: usize = 200;
@@ -43,7 +43,7 @@ pub(super) fn compare(folder: &Path, contestants: &[Contestant; 2]) -> Result<Co
         }
         agree(&plain, &results)?;
     }
-    Ok(Comparison::new(format!("decrypt {FILES} files of {VALUES} values"), samples))
+    Ok(Comparison::of(NAMES, format!("decrypt {FILES} files of {VALUES} values"), samples))
 }
 
 fn at_once(contestant: &Contestant, sealed: &Path, result: &Path) -> Result<Sample> {

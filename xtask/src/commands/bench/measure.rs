@@ -9,10 +9,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use rustix::process::Pid;
 use serde_json::{Value, json};
 use wait4::Wait4;
 
-use super::NAMES;
+/// Width of the column that says what was done.
+pub(super) const WORK_CHARS: usize = 38;
+
+/// In which the kernel tells the times of processes, whatever its own clock does.
+const TICKS_PER_SECOND: u64 = 100;
 
 /// What one process took.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +30,7 @@ pub(super) struct Sample {
 /// Medians of both programs for one kind of work.
 #[derive(Debug)]
 pub(super) struct Comparison {
+    names: [&'static str; 2],
     work: String,
     /// Milliseconds, milliseconds, mebibytes; of the first program, then the second.
     medians: [[f64; 2]; 3],
@@ -44,6 +50,21 @@ pub(super) fn sample(mut command: Command) -> Result<Sample> {
     Ok(Sample { wall, cpu: end.rusage.utime + end.rusage.stime, peak_bytes: end.rusage.maxrss })
 }
 
+/// What a process that still runs took since `start`, so far.
+///
+/// By the kernel's ticks of 10 ms, which is little beside what such a process takes.
+pub(super) fn running(start: Instant, pid: Pid) -> Result<Sample> {
+    let wall = start.elapsed();
+    let folder = format!("/proc/{}", pid.as_raw_nonzero());
+    let stat = fs::read_to_string(format!("{folder}/stat"))?;
+    // After the name, which may have spaces: state is the third field, the two times are the 14th and the 15th.
+    let (_, fields) = stat.rsplit_once(')').context("no name in the account of a process")?;
+    let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<u64>);
+    let ticks = ticks.sum::<Result<u64, _>>()?;
+    let cpu = Duration::from_millis(1000 * ticks / TICKS_PER_SECOND);
+    Ok(Sample { wall, cpu, peak_bytes: peak_kib(&format!("{folder}/status"))? * 1024 })
+}
+
 /// The least of each figure.
 pub(super) fn least(samples: &[Sample]) -> Sample {
     let wall = samples.iter().map(|sample| sample.wall).min().unwrap_or_default();
@@ -54,10 +75,13 @@ pub(super) fn least(samples: &[Sample]) -> Sample {
 
 /// The peak of this process: no smaller one can be told from it.
 pub(super) fn floor_mib() -> Result<f64> {
-    let status = fs::read_to_string("/proc/self/status")?;
+    Ok(peak_kib("/proc/self/status")? as f64 / 1024.0)
+}
+
+fn peak_kib(status: &str) -> Result<u64> {
+    let status = fs::read_to_string(status)?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
-    let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
-    Ok(kib / 1024.0)
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
 }
 
 impl Sample {
@@ -69,22 +93,23 @@ impl Sample {
 }
 
 impl Comparison {
-    pub(super) fn new(work: String, samples: [Vec<Sample>; 2]) -> Self {
+    /// Of the two programs of these names.
+    pub(super) fn of(names: [&'static str; 2], work: String, samples: [Vec<Sample>; 2]) -> Self {
         let of = |figure: usize| {
             samples.each_ref().map(|taken| median(taken.iter().map(|sample| sample.figures()[figure])))
         };
-        Self { work, medians: [of(0), of(1), of(2)] }
+        Self { names, work, medians: [of(0), of(1), of(2)] }
     }
 
     pub(super) fn to_line(&self) -> String {
         let columns =
             self.medians.iter().map(|[ours, theirs]| format!("{ours:8.1}{theirs:8.1}{:8.1}", theirs / ours));
-        format!("{:<31}{}", self.work, columns.collect::<String>())
+        format!("{:<WORK_CHARS$}{}", self.work, columns.collect::<String>())
     }
 
     pub(super) fn to_json(&self) -> Value {
-        let medians =
-            |[ours, theirs]: [f64; 2]| json!({NAMES[0]: ours, NAMES[1]: theirs, "ratio": theirs / ours});
+        let [us, them] = self.names;
+        let medians = |[ours, theirs]: [f64; 2]| json!({us: ours, them: theirs, "ratio": theirs / ours});
         let [wall, cpu, peak] = self.medians;
         json!({
             "work": self.work,
@@ -95,7 +120,8 @@ impl Comparison {
     }
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+/// The middle, or between the two middles.
+pub(super) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;

@@ -13,7 +13,13 @@ use crate::process::{self, Server, start_on_free_port};
 use crate::root;
 
 /// What a cluster is given, in this order: files of `controller/deploy`.
-const MANIFESTS: [&str; 3] = ["crd.yaml", "controller.yaml", "rbac.yaml"];
+const MANIFESTS: [&str; 5] = [
+    "crd/encryptedsecrets.yaml",
+    "crd/sealedsecrets.yaml",
+    "base/controller.yaml",
+    "base/rbac.yaml",
+    "cluster-wide/rbac.yaml",
+];
 /// Where those put the controller, and as whom.
 const NAMESPACE: &str = "lacre-system";
 const ACCOUNT: &str = "lacre-controller";
@@ -38,10 +44,11 @@ impl ClusterStage {
                 fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             cluster.admin().apply_server_side(&text, "demo")?;
         }
-        let definition = root().join("controller/deploy/crd.yaml");
-        let wait =
-            cluster.admin().tool().args(["wait", "--for=condition=Established", "--timeout=30s", "-f"]);
-        wait.arg(definition).run()?.success()?;
+        for definition in &MANIFESTS[..2] {
+            let wait =
+                cluster.admin().tool().args(["wait", "--for=condition=Established", "--timeout=30s", "-f"]);
+            wait.arg(root().join("controller/deploy").join(definition)).run()?.success()?;
+        }
         let account = cluster.sign_in(NAMESPACE, ACCOUNT)?;
         let command = |port: u16| {
             let mut command = process::command(controller, ["--namespace", NAMESPACE, "--kubeconfig"]);

@@ -1,0 +1,1 @@
+return { ["refresh"] = { ["disabled"] = false } }
