@@ -1,6 +1,8 @@
 //! `--fetch-cert`, `--validate` and `--re-encrypt` against a real API server, with the real controller behind its
 //! proxy: as the real kubeseal does it, and reached in every way that flags and kubeconfigs know.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use xtask::peers::cluster::{Cluster, SharedCluster};
@@ -164,4 +166,56 @@ fn the_cluster_is_reached_by_flags_alone() {
     }
     let done = world.run(1, &["--fetch-cert", "--as", "nobody"], "");
     assert!(done.stderr_text().contains("User \"nobody\" cannot get resource"), "{}", done.stderr_text());
+}
+
+/// A kubeconfig whose user is whoever a program says.
+#[test]
+fn a_program_logs_in() {
+    let world = World::new();
+    world.cluster.service_account(&world.namespace, "person").unwrap();
+    let subject = format!("--serviceaccount={}:person", world.namespace);
+    let binding = ["create", "rolebinding", "person", "--clusterrole=cluster-admin", &subject];
+    world.cluster.admin().run(binding.iter().chain(&["-n", &world.namespace])).unwrap();
+    let token = world.cluster.sign_in(&world.namespace, "person").unwrap().token;
+    let credential = format!(
+        r#"{{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{{"token":"{token}"}}}}"#
+    );
+    world.sandbox.write("login", &format!("#!/bin/sh\ncat <<'END'\n{credential}\nEND\n"));
+    let login = world.sandbox.work().join("login");
+    fs::set_permissions(&login, fs::Permissions::from_mode(0o755)).unwrap();
+    let kubeconfig = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\n\
+         contexts:\n- {{name: a, context: {{cluster: c, user: u, namespace: {}}}}}\n\
+         clusters:\n- {{name: c, cluster: {{server: '{}', certificate-authority: {}}}}}\n\
+         users:\n- name: u\n  user:\n    exec: {{apiVersion: client.authentication.k8s.io/v1, command: ./login, interactiveMode: Never}}\n",
+        world.namespace,
+        world.cluster.server(),
+        world.cluster.authority().display(),
+    );
+    world.sandbox.write("kubeconfig", &kubeconfig);
+    let expected = world.ok(0, &["--fetch-cert"], "");
+    let done = world.tool(1).args(["--fetch-cert", "--kubeconfig", "kubeconfig"]).run().unwrap();
+    assert_eq!((done.code, done.stdout_text()), (Some(0), expected), "{}", done.stderr_text());
+    // Its namespace is that of whatever names none.
+    let bare = "{kind: Secret, metadata: {name: db}, stringData: {a: b}}\n";
+    let tool = world.tool(1).args(["-o", "yaml"]).env("KUBECONFIG", world.sandbox.work().join("kubeconfig"));
+    let sealed = tool.stdin(bare).run().unwrap().success().unwrap();
+    let sealed = String::from_utf8(sealed).unwrap();
+    assert!(sealed.contains(&format!("\n  namespace: {}\n", world.namespace)), "{sealed}");
+}
+
+/// Their tests ask for a controller of all namespaces in `kube-system`: in a cluster of their own.
+#[test]
+fn their_own_tests_pass_with_our_kubeseal() {
+    let (cluster, sandbox) = (Cluster::start().unwrap(), Sandbox::new());
+    cluster.admin().apply(&sealed_secrets::definition().unwrap()).unwrap();
+    cluster.service_account("kube-system", "controller").unwrap();
+    let binding = ["create", "clusterrolebinding", "all", "--clusterrole=cluster-admin"];
+    cluster.admin().run(binding.iter().chain(&["--serviceaccount=kube-system:controller"])).unwrap();
+    let program = sealed_secrets::CONTROLLER.path().unwrap();
+    let container = sealed_secrets::controller(&program, &["--key-size=2048"]);
+    let pod = Pod::start(&cluster, "kube-system", "controller", &container).unwrap();
+    pod.publish(&cluster, "sealed-secrets-controller").unwrap();
+    let passed = sealed_secrets::suite(&cluster, "kube-system", &both(&sandbox)[1], &program).unwrap();
+    passed.success().unwrap();
 }
