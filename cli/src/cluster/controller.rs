@@ -25,7 +25,7 @@ impl<'c> Controller<'c> {
     /// Looks the controller's Service up.
     pub(crate) fn find(cluster: &'c Cluster, namespace: &str, name: &str) -> Result<Self, CommandError> {
         let path = format!("/api/v1/namespaces/{}/services/{}", path_part(namespace), path_part(name));
-        let answer = cluster.get(&path)?;
+        let answer = cluster.get(&path).map_err(|error| within("cannot get sealed secret service", error))?;
         let service = answer.json().filter(|_| answer.is_success());
         let Some(service) = service else {
             let problem = answer.problem(&format!("get services {name}"));
@@ -50,7 +50,8 @@ impl<'c> Controller<'c> {
 
     /// The certificate to seal for, as it is published.
     pub(crate) fn certificate(&self) -> Result<String, CommandError> {
-        let answer = self.cluster.get(&self.path("cert.pem"))?;
+        let answer = self.cluster.get(&self.path("cert.pem"));
+        let answer = answer.map_err(|error| within("cannot fetch certificate", error))?;
         let failed = |problem: String| {
             CommandError::general(format!("cannot fetch certificate: {problem}"))
                 .hint("see whether the controller runs, or seal with `--cert FILE`")
@@ -63,7 +64,8 @@ impl<'c> Controller<'c> {
 
     /// Whether the controller can open the SealedSecret `object`.
     pub(crate) fn verify(&self, object: &Value) -> Result<bool, CommandError> {
-        let answer = self.send("verify", object)?;
+        let answer = self.send("verify", object);
+        let answer = answer.map_err(|error| within("cannot validate sealed secret", error))?;
         match answer.status {
             409 => Ok(false),
             _ if answer.is_success() => Ok(true),
@@ -73,7 +75,8 @@ impl<'c> Controller<'c> {
 
     /// The SealedSecret `object`, sealed for the controller's newest key; nothing if it cannot open it.
     pub(crate) fn rotate(&self, object: &Value) -> Result<Option<Value>, CommandError> {
-        let answer = self.send("rotate", object)?;
+        let answer = self.send("rotate", object);
+        let answer = answer.map_err(|error| within("cannot re-encrypt secret", error))?;
         match answer.status {
             409 => Ok(None),
             _ if answer.is_success() => match answer.json() {
@@ -110,6 +113,12 @@ impl<'c> Controller<'c> {
             path_part(&self.service)
         )
     }
+}
+
+/// The error with what was being done in front of it.
+fn within(what: &str, error: CommandError) -> CommandError {
+    let cause = format!("{what}: {}", error.cause);
+    CommandError { cause: cause.into(), ..error }
 }
 
 /// What else could be meant: the Services that charts make. Whoever may not list them learns nothing.

@@ -15,6 +15,9 @@ use crate::error::{CommandError, Kind};
 /// The annotation of a template by which its Secret does without an owner.
 const WITHOUT_OWNER: &str = "sealedsecrets.bitnami.com/skip-set-owner-references";
 
+/// Most items of an object that it is told of why they do not open.
+const CAUSES_MAX: usize = 5;
+
 /// The SealedSecret in `manifest`.
 pub(crate) fn read(manifest: &Manifest) -> Result<SealedSecret, CommandError> {
     if manifest.kind().is_none() {
@@ -35,22 +38,22 @@ pub(crate) fn open(
     let sealed = read(manifest)?;
     let keys: Vec<&SealingKey> = keys.iter().collect();
     let options = UnsealOptions { accept_v1: true, missing_key, render: true };
-    let opened = sealed.open(&keys, &options).map_err(|error| not_opened(&error, keys.len()))?;
+    let opened = sealed.open(&keys, &options).map_err(|error| not_opened(&sealed, &error, &keys))?;
     Ok(as_object(&sealed, opened))
 }
 
-/// Why nothing was opened: in the words that scripts know, then what is wrong with each item.
-pub(crate) fn not_opened(error: &UnsealError, keys: usize) -> CommandError {
+/// Why nothing was opened: in the words that scripts know, then what could be found out about each item.
+fn not_opened(sealed: &SealedSecret, error: &UnsealError, keys: &[&SealingKey]) -> CommandError {
     let told = CommandError::new(Kind::NoKey, error.to_string());
-    if keys == 0 {
+    if keys.is_empty() {
         return told.hint("name the keys with `--recovery-private-key`");
     }
     match error {
-        UnsealError::Items(failures) => failures
-            .iter()
-            .take(5)
-            .fold(told, |told, failure| told.hint(format!("{}: {}", failure.item, failure.error))),
-        UnsealError::Legacy(error) => told.hint(error.to_string()),
+        UnsealError::Items(_) | UnsealError::Legacy(_) => {
+            let causes = sealed.diagnose(error, keys, &[]);
+            let first = causes.iter().take(CAUSES_MAX);
+            first.fold(told, |told, cause| told.hint(cause.to_string()))
+        }
         UnsealError::Templates(_) => told.hint("correct the template, or take it out: the items do open"),
         _ => told.hint("seal the Secret again"),
     }

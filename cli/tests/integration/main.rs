@@ -19,6 +19,8 @@ mod key_service;
 mod killed;
 #[cfg(feature = "kube")]
 mod kube;
+#[cfg(feature = "kube")]
+mod kubeseal;
 mod many;
 #[cfg(feature = "pgp")]
 mod pgp;
