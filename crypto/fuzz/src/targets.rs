@@ -7,7 +7,8 @@ use std::sync::OnceLock;
 
 use lacre_crypto::document::Document;
 use lacre_crypto::object::SealedSecret;
-use lacre_crypto::object::sealed_secret::{ItemPlace, Resealed, SealedManifest};
+use lacre_crypto::object::sealed_secret::{ItemPlace, MissingKey, Resealed, SealedManifest};
+use lacre_crypto::object::template::render;
 use lacre_crypto::recipient::age::{AgeIdentity, AgeRecipient, read_identities};
 use lacre_crypto::recipient::{Identity, Recipient, RecipientId, WrappedKey};
 use lacre_crypto::sealed_item::{self, base64_text};
@@ -17,6 +18,17 @@ use lacre_crypto::{
     EncryptOptions, Format, Groups, Layout, OpenFile, OpenOptions, SealedFile, SecretBytes, SecretText,
     Selector, SelectorKind, TreePath, WriteOptions,
 };
+
+/// Templates of any text, over values of any bytes.
+fn templates(bytes: &[u8]) {
+    let source = String::from_utf8_lossy(bytes);
+    let values = std::collections::BTreeMap::from([("a".to_owned(), SecretBytes::new(bytes.to_vec()))]);
+    for source in [format!("{{{{ {source} }}}}"), source.into_owned()] {
+        if let Err(error) = render("fuzz", &source, &values, MissingKey::Zero) {
+            assert!(error.to_string().starts_with("template: fuzz"));
+        }
+    }
+}
 
 /// A function that must bear any bytes.
 pub(super) type Target = fn(&[u8]);
@@ -36,6 +48,7 @@ pub(super) const ALL: &[(&str, Target)] = &[
     ("sealed-items", sealed_items),
     ("sealed-yaml", |bytes| open_any(bytes, Format::Yaml)),
     ("tampered", tampered),
+    ("templates", templates),
     ("words", words),
     ("yaml", |bytes| seal_and_open(bytes, Format::Yaml)),
 ];

@@ -71,7 +71,8 @@ pub fn render(
     let work = || render_here(name, source, values, missing);
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
-        let thread = thread.map_err(|error| TemplateError(format!("{name}: no thread to render it: {error}")))?;
+        let thread =
+            thread.map_err(|error| TemplateError(format!("{name}: no thread to render it: {error}")))?;
         thread.join().unwrap_or_else(|_| Err(TemplateError(format!("{name}: the rendering broke off"))))
     })
 }

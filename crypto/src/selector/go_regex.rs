@@ -68,6 +68,19 @@ impl Translator<'_> {
         }
     }
 
+    /// The name or number in braces behind `\p` and `\x`, which is no counter.
+    fn braced(&mut self) {
+        if self.rest.peek() != Some(&'{') {
+            return;
+        }
+        for next in self.rest.by_ref() {
+            self.written.push(next);
+            if next == '}' {
+                return;
+            }
+        }
+    }
+
     /// `{n}`, `{n,}`, `{n,m}`; any other brace stands for itself.
     fn counter(&mut self, repeated: bool) -> Result<bool, String> {
         let ahead: String = self.rest.clone().take_while(|next| *next != '}').take(12).collect();
@@ -131,9 +144,14 @@ impl Translator<'_> {
             'b' | 'B' if !in_class => self.written.push_str(&format!("(?-u:\\{next})")),
             'Q' if !in_class => self.quoted(),
             '0'..='7' => self.octal(next)?,
-            'a' | 'f' | 't' | 'n' | 'r' | 'v' | 'x' | 'p' | 'P' => {
+            'a' | 'f' | 't' | 'n' | 'r' | 'v' => {
                 self.written.push('\\');
                 self.written.push(next);
+            }
+            'x' | 'p' | 'P' => {
+                self.written.push('\\');
+                self.written.push(next);
+                self.braced();
             }
             'A' | 'z' if !in_class => {
                 self.written.push('\\');

@@ -17,5 +17,6 @@ mod sealed_items;
 mod sealed_secrets;
 mod support;
 mod tamper;
+mod templates;
 mod vectors;
 mod writers;

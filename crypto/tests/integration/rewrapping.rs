@@ -159,7 +159,7 @@ fn an_object_that_says_something_else_than_asked_for_is_not_written() {
     assert!(manifest.with(&[item("a", "AgB2")]).is_ok());
     // An item that is not there, one that would become another value, and one whose lines are folded into blanks.
     for resealed in [item("c", "AgB2"), item("a", "x: y"), item("a", "AgB2 # x"), item("b", "AgB2AgB3")] {
-        assert!(manifest.with(&[resealed.clone()]).is_err(), "{resealed:?}");
+        assert!(manifest.with(std::slice::from_ref(&resealed)).is_err(), "{resealed:?}");
     }
 }
 

@@ -141,7 +141,9 @@ impl<'t> Executor<'t> {
         let (name, least) = (function.name, function.params.len());
         if function.rest.is_some() && count < least {
             let given = arguments.len();
-            return Err(self.fault(format!("wrong number of args for {name}: want at least {least} got {given}")));
+            return Err(
+                self.fault(format!("wrong number of args for {name}: want at least {least} got {given}"))
+            );
         }
         if function.rest.is_none() && count != least {
             return Err(self.fault(format!("wrong number of args for {name}: want {least} got {count}")));
@@ -192,8 +194,12 @@ impl<'t> Executor<'t> {
             (TermKind::Nil, Param::Any | Param::Dict | Param::Value) => return Ok(Value::Nil),
             (TermKind::Nil, _) => Err(format!("cannot assign nil to {}", param.type_name())),
             (TermKind::Bool(value), Param::Bool) => Ok(Value::Bool(*value)),
-            (TermKind::Number(number), Param::Int) => number.int.map(Value::Int).ok_or_else(|| wrong("integer")),
-            (TermKind::Number(number), Param::Float) => number.float.map(Value::Float).ok_or_else(|| wrong("float")),
+            (TermKind::Number(number), Param::Int) => {
+                number.int.map(Value::Int).ok_or_else(|| wrong("integer"))
+            }
+            (TermKind::Number(number), Param::Float) => {
+                number.float.map(Value::Float).ok_or_else(|| wrong("float"))
+            }
             (TermKind::Text { bytes, .. }, Param::Text) => self.context.text(bytes.as_slice()),
             (TermKind::Bool(_) | TermKind::Number(_) | TermKind::Text { .. }, param) => match param {
                 Param::Any | Param::Value => return self.plain(dot, term),

@@ -148,14 +148,22 @@ impl<'t> Executor<'t> {
         let value = self.pipeline(dot, &branch.pipe)?;
         self.place = Place::Node(branch.at, "range");
         let ran = match &value {
-            Value::Byte(end) => self.count(branch, u64::from(*end), |at| Value::Byte(u8::try_from(at).unwrap_or(u8::MAX))),
-            Value::Int(end) => self.count(branch, u64::try_from(*end).unwrap_or(0), |at| Value::Int(at.cast_signed())),
-            Value::Int64(end) => self.count(branch, u64::try_from(*end).unwrap_or(0), |at| Value::Int64(at.cast_signed())),
+            Value::Byte(end) => {
+                self.count(branch, u64::from(*end), |at| Value::Byte(u8::try_from(at).unwrap_or(u8::MAX)))
+            }
+            Value::Int(end) => {
+                self.count(branch, u64::try_from(*end).unwrap_or(0), |at| Value::Int(at.cast_signed()))
+            }
+            Value::Int64(end) => {
+                self.count(branch, u64::try_from(*end).unwrap_or(0), |at| Value::Int64(at.cast_signed()))
+            }
             Value::Uint64(end) => self.count(branch, *end, Value::Uint64),
             Value::List(list) => self.range_list(branch, list),
             Value::Map(map) => self.range_entries(branch, &map.copied()),
             Value::Missing | Value::Nil => Ok(false),
-            other => Err(self.fault(format!("range can't iterate over a value of type {}", other.type_name()))),
+            other => {
+                Err(self.fault(format!("range can't iterate over a value of type {}", other.type_name())))
+            }
         };
         let result = match (ran, &branch.otherwise) {
             (Ok(true), _) | (Err(Flow::Break), _) | (Ok(false), None) => Ok(()),

@@ -55,7 +55,10 @@ pub(super) enum TermKind {
     Nil,
     Number(Number),
     Pipe(Pipe),
-    Text { source: String, bytes: Vec<u8> },
+    Text {
+        source: String,
+        bytes: Vec<u8>,
+    },
     /// A variable with its `$`, and the fields behind it.
     Variable(String, Vec<String>),
 }

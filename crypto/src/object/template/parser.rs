@@ -34,7 +34,11 @@ pub(super) fn parse(name: &str, source: &str) -> Parsed<Templates> {
     };
     let (root, stop) = parser.nodes(true)?;
     if stop != Stop::Source {
-        return Err(parser.fault(if stop == Stop::End { "unexpected {{end}}" } else { "unexpected {{else}}" }));
+        return Err(parser.fault(if stop == Stop::End {
+            "unexpected {{end}}"
+        } else {
+            "unexpected {{else}}"
+        }));
     }
     parser.add(name.as_bytes().to_vec(), root)?;
     Ok(parser.templates)
@@ -334,8 +338,13 @@ impl<'a> Parser<'a> {
             return Err(self.fault(format!("missing value for {context}")));
         }
         for (index, command) in pipe.commands.iter().enumerate().skip(1) {
-            if let Some(TermKind::Bool(_) | TermKind::Dot | TermKind::Nil | TermKind::Number(_) | TermKind::Text { .. }) =
-                command.terms.first().map(|term| &term.kind)
+            if let Some(
+                TermKind::Bool(_)
+                | TermKind::Dot
+                | TermKind::Nil
+                | TermKind::Number(_)
+                | TermKind::Text { .. },
+            ) = command.terms.first().map(|term| &term.kind)
             {
                 return Err(self.fault(format!("non executable command in pipeline stage {}", index + 1)));
             }
@@ -359,11 +368,6 @@ impl<'a> Parser<'a> {
                 TokenKind::Right | TokenKind::RightParen => {}
                 TokenKind::Pipe => {
                     self.take();
-                    // Something must follow a pipe, and the pipeline would take a missing end for its own.
-                    let next = self.peek_word();
-                    if matches!(next.kind, TokenKind::Right | TokenKind::RightParen) {
-                        return Err(self.fault("missing value for command"));
-                    }
                 }
                 _ => return Err(self.unexpected(&token, "operand")),
             }
@@ -391,7 +395,11 @@ impl<'a> Parser<'a> {
                 names.extend(fields);
                 TermKind::Variable(name, names)
             }
-            TermKind::Bool(_) | TermKind::Dot | TermKind::Nil | TermKind::Number(_) | TermKind::Text { .. } => {
+            TermKind::Bool(_)
+            | TermKind::Dot
+            | TermKind::Nil
+            | TermKind::Number(_)
+            | TermKind::Text { .. } => {
                 return Err(self.fault(format!("unexpected . after term {:?}", shortened(&term.to_string()))));
             }
             _ => TermKind::Chain(Box::new(term), fields),
@@ -407,9 +415,9 @@ impl<'a> Parser<'a> {
                 "true" | "false" => TermKind::Bool(token.text == "true"),
                 "nil" => TermKind::Nil,
                 word if is_keyword(word) => return Ok(None),
-                word => TermKind::Function(
-                    functions::find(word).map_err(|reason| ParseFault { at, reason })?,
-                ),
+                word => {
+                    TermKind::Function(functions::find(word).map_err(|reason| ParseFault { at, reason })?)
+                }
             },
             TokenKind::Dot => TermKind::Dot,
             TokenKind::Variable => {

@@ -55,12 +55,7 @@ pub(super) fn write(context: &mut Context, out: &mut Vec<u8>, value: &Value) -> 
     write_at(context, out, value, 0)
 }
 
-fn write_at(
-    context: &mut Context,
-    out: &mut Vec<u8>,
-    value: &Value,
-    depth: usize,
-) -> Result<(), Fault> {
+fn write_at(context: &mut Context, out: &mut Vec<u8>, value: &Value, depth: usize) -> Result<(), Fault> {
     if depth > VALUE_DEPTH_MAX {
         return Err(too_deep());
     }
@@ -87,12 +82,7 @@ pub(super) fn too_deep() -> Fault {
     format!("more than {VALUE_DEPTH_MAX} lists and maps in one another")
 }
 
-fn write_list(
-    context: &mut Context,
-    out: &mut Vec<u8>,
-    list: &List,
-    depth: usize,
-) -> Result<(), Fault> {
+fn write_list(context: &mut Context, out: &mut Vec<u8>, list: &List, depth: usize) -> Result<(), Fault> {
     out.push(b'[');
     for (index, item) in list.items.iter().enumerate() {
         context.step(1)?;
@@ -105,12 +95,7 @@ fn write_list(
     context.reserve(list.items.len() + 2)
 }
 
-fn write_map(
-    context: &mut Context,
-    out: &mut Vec<u8>,
-    map: &Map,
-    depth: usize,
-) -> Result<(), Fault> {
+fn write_map(context: &mut Context, out: &mut Vec<u8>, map: &Map, depth: usize) -> Result<(), Fault> {
     out.extend_from_slice(b"map[");
     for (index, (key, value)) in map.copied().iter().enumerate() {
         context.step(1)?;

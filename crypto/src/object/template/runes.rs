@@ -4,9 +4,9 @@
 pub(super) fn runes(bytes: &[u8]) -> impl Iterator<Item = (Option<char>, &[u8])> {
     bytes.utf8_chunks().flat_map(|chunk| {
         let valid = chunk.valid();
-        let chars = valid.char_indices().map(move |(at, next)| {
-            (Some(next), &valid.as_bytes()[at..at + next.len_utf8()])
-        });
+        let chars = valid
+            .char_indices()
+            .map(move |(at, next)| (Some(next), &valid.as_bytes()[at..at + next.len_utf8()]));
         chars.chain(chunk.invalid().chunks(1).map(|byte| (None, byte)))
     })
 }

@@ -23,7 +23,8 @@ struct Spec {
 
 /// The text that `format` makes of `arguments`.
 pub(super) fn sprintf(context: &mut Context, format: &[u8], arguments: &[Value]) -> Result<Vec<u8>, Fault> {
-    let mut printer = Printer { context, arguments, next: 0, reordered: false, good_number: true, out: Vec::new() };
+    let mut printer =
+        Printer { context, arguments, next: 0, reordered: false, good_number: true, out: Vec::new() };
     printer.run(format)?;
     Ok(printer.out)
 }
@@ -183,6 +184,8 @@ impl Printer<'_> {
             return self.push(format!("%!{verb}(MISSING)").as_bytes());
         };
         self.next += 1;
+        // With `%v` a plus asks for the names of fields, and nothing here has any.
+        let spec = Spec { plus: spec.plus && verb != 'v', ..spec };
         match (verb, value) {
             ('T', value) => self.text(Spec { zero: false, ..spec }, 's', value.type_name().as_bytes()),
             ('v', Value::Missing | Value::Nil) => self.padded(spec, b"<nil>"),
@@ -203,9 +206,13 @@ impl Printer<'_> {
             (Value::Bool(value), 't' | 'v') => self.padded(spec, value.to_string().as_bytes()),
             (Value::Byte(value), 'v') if go_source => self.push(format!("{value:#x}").as_bytes()),
             (Value::Byte(number), _) => self.integer(spec, verb, i128::from(*number), value),
-            (Value::Int(number) | Value::Int64(number), _) => self.integer(spec, verb, i128::from(*number), value),
+            (Value::Int(number) | Value::Int64(number), _) => {
+                self.integer(spec, verb, i128::from(*number), value)
+            }
             (Value::Uint64(number), _) => self.integer(spec, verb, i128::from(*number), value),
-            (Value::Float(number), 'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'v') => self.float(spec, verb, *number),
+            (Value::Float(number), 'e' | 'E' | 'f' | 'F' | 'g' | 'G' | 'v') => {
+                self.float(spec, verb, *number)
+            }
             (Value::Float(_), 'b' | 'x' | 'X') => Err("a float has no binary form here: use %v".to_owned()),
             (Value::Text(text), 's' | 'v' | 'x' | 'X' | 'q') => {
                 let verb = if go_source { 'q' } else { verb };
@@ -304,7 +311,10 @@ impl Printer<'_> {
             'x' => format!("{magnitude:x}"),
             'X' => format!("{magnitude:X}"),
             'c' | 'q' => {
-                let next = u32::try_from(number).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+                let next = u32::try_from(number)
+                    .ok()
+                    .and_then(char::from_u32)
+                    .unwrap_or(char::REPLACEMENT_CHARACTER);
                 let shown = match verb {
                     'q' => quoted_char(next, spec.plus),
                     _ => next.to_string().into_bytes(),
@@ -343,7 +353,8 @@ impl Printer<'_> {
     }
 
     fn unicode(&mut self, spec: Spec, number: i128) -> Result<(), Fault> {
-        let value = u64::try_from(number).unwrap_or_else(|_| number.unsigned_abs().try_into().map_or(0, u64::wrapping_neg));
+        let value = u64::try_from(number)
+            .unwrap_or_else(|_| number.unsigned_abs().try_into().map_or(0, u64::wrapping_neg));
         let least = spec.precision.unwrap_or(4).max(4);
         let mut shown = format!("U+{value:0least$X}");
         if let (true, Some(next)) = (spec.sharp, u32::try_from(number).ok().and_then(char::from_u32))

@@ -53,7 +53,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::new("nospace", &[Text], |context, arguments| {
         let full = text(arguments, 0);
-        let kept: String = full.iter().map(|byte| char::from(*byte)).filter(|next| !is_space(*next)).collect();
+        let kept: String =
+            full.iter().map(|byte| char::from(*byte)).filter(|next| !is_space(*next)).collect();
         // The peer takes each byte for a character, but leaves a text without blanks alone.
         if kept.chars().count() == full.len() { context.text(full) } else { context.text(kept) }
     }),
@@ -84,11 +85,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn mapped(
-    context: &mut Context,
-    arguments: &[Value],
-    map: impl FnMut(char) -> char,
-) -> Result<Value, Fault> {
+fn mapped(context: &mut Context, arguments: &[Value], map: impl FnMut(char) -> char) -> Result<Value, Fault> {
     let full = text(arguments, 0);
     context.reserve(full.len())?;
     context.text(chars(full).map(map).collect::<String>())
@@ -219,7 +216,9 @@ fn next_word(rest: &[char]) -> (Word, &[char], &[char]) {
         },
         Word::Alphabet => run(1, &is_small),
         Word::Number => run(1, &|next| next.is_numeric()),
-        word => run(1, &|next| kind(next) == word || (word == Word::Other && next.is_uppercase() && !is_letter(next))),
+        word => run(1, &|next| {
+            kind(next) == word || (word == Word::Other && next.is_uppercase() && !is_letter(next))
+        }),
     };
     (first_kind, &rest[..end], &rest[end..])
 }

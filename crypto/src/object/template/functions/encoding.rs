@@ -155,7 +155,9 @@ fn from_base32(text: &[u8]) -> Result<Vec<u8>, usize> {
                 if left + count < 7 {
                     return Err(digits.len());
                 }
-                if let Some(wrong) = (0..7 - count).find(|index| digits.get(at + index).is_some_and(|next| *next != b'=')) {
+                if let Some(wrong) =
+                    (0..7 - count).find(|index| digits.get(at + index).is_some_and(|next| *next != b'='))
+                {
                     return Err((at + wrong).saturating_sub(1));
                 }
                 if matches!(count, 1 | 3 | 6) {
@@ -237,7 +239,14 @@ fn parse_duration(text: &str) -> Option<i64> {
 fn rounded(nanoseconds: i64) -> String {
     const SECOND: u64 = 1_000_000_000;
     const HOUR: u64 = 3600 * SECOND;
-    let units = [(HOUR * 24 * 365, "y"), (HOUR * 24 * 30, "mo"), (HOUR * 24, "d"), (HOUR, "h"), (60 * SECOND, "m"), (SECOND, "s")];
+    let units = [
+        (HOUR * 24 * 365, "y"),
+        (HOUR * 24 * 30, "mo"),
+        (HOUR * 24, "d"),
+        (HOUR, "h"),
+        (60 * SECOND, "m"),
+        (SECOND, "s"),
+    ];
     let value = nanoseconds.unsigned_abs();
     match units.iter().find(|(unit, _)| value > *unit) {
         Some((unit, name)) => format!("{}{name}", value / unit),

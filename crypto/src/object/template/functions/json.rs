@@ -60,13 +60,23 @@ struct Writer<'a> {
 }
 
 /// JSON; empty where a value has none.
-fn lenient(context: &mut Context, arguments: &[Value], indent: Option<usize>, html: bool) -> Result<Value, Fault> {
+fn lenient(
+    context: &mut Context,
+    arguments: &[Value],
+    indent: Option<usize>,
+    html: bool,
+) -> Result<Value, Fault> {
     let out = written(context, any(arguments, 0), indent, html)?;
     context.text(out.unwrap_or_default())
 }
 
 /// JSON; an error where a value has none.
-fn strict(context: &mut Context, arguments: &[Value], indent: Option<usize>, html: bool) -> Result<Value, Fault> {
+fn strict(
+    context: &mut Context,
+    arguments: &[Value],
+    indent: Option<usize>,
+    html: bool,
+) -> Result<Value, Fault> {
     let out = written(context, any(arguments, 0), indent, html)?;
     context.text(out.ok_or("json: unsupported value: a float that is not finite")?)
 }
@@ -94,10 +104,13 @@ impl Writer<'_> {
             Value::Byte(value) => self.out.extend_from_slice(value.to_string().as_bytes()),
             Value::Float(value) if !value.is_finite() => return Ok(false),
             Value::Float(value) => self.out.extend_from_slice(number(*value).as_bytes()),
-            Value::Int(value) | Value::Int64(value) => self.out.extend_from_slice(value.to_string().as_bytes()),
+            Value::Int(value) | Value::Int64(value) => {
+                self.out.extend_from_slice(value.to_string().as_bytes())
+            }
             Value::List(list) if list.is_nil => self.out.extend_from_slice(b"null"),
             Value::List(list) => {
-                let items: Vec<(Option<&[u8]>, &Value)> = list.items.iter().map(|item| (None, item)).collect();
+                let items: Vec<(Option<&[u8]>, &Value)> =
+                    list.items.iter().map(|item| (None, item)).collect();
                 return self.container(b"[]", &items, indent, depth);
             }
             Value::Map(map) => {
@@ -201,7 +214,8 @@ fn number(value: f64) -> String {
 mod tests {
     #[test]
     fn a_float_has_the_form_of_the_peer() {
-        for (value, shown) in [(1e21, "1e+21"), (1e20, "100000000000000000000"), (1e-7, "1e-7"), (0.5, "0.5")] {
+        for (value, shown) in [(1e21, "1e+21"), (1e20, "100000000000000000000"), (1e-7, "1e-7"), (0.5, "0.5")]
+        {
             assert_eq!(super::number(value), shown);
         }
     }

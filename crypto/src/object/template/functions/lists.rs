@@ -62,8 +62,12 @@ const PAIRS: [[Function; 2]; 11] = [
 ];
 
 const OTHERS: [Function; 9] = [
-    Function::with_rest("list", &[], Any, |context, arguments| context.list(Element::Any, arguments.to_vec())),
-    Function::with_rest("tuple", &[], Any, |context, arguments| context.list(Element::Any, arguments.to_vec())),
+    Function::with_rest("list", &[], Any, |context, arguments| {
+        context.list(Element::Any, arguments.to_vec())
+    }),
+    Function::with_rest("tuple", &[], Any, |context, arguments| {
+        context.list(Element::Any, arguments.to_vec())
+    }),
     Function::with_rest("without", &[Any], Any, without),
     Function::with_rest("mustWithout", &[Any], Any, without),
     Function::new("has", &[Any, Any], has),
@@ -90,8 +94,10 @@ const fn flat() -> [Function; COUNT] {
     let mut all = [FIRST; COUNT];
     let mut at = 0;
     while at < COUNT {
-        let function = if at < PAIRS.len() * 2 { &PAIRS[at / 2][at % 2] } else { &OTHERS[at - PAIRS.len() * 2] };
-        all[at] = Function { name: function.name, params: function.params, rest: function.rest, run: function.run };
+        let function =
+            if at < PAIRS.len() * 2 { &PAIRS[at / 2][at % 2] } else { &OTHERS[at - PAIRS.len() * 2] };
+        all[at] =
+            Function { name: function.name, params: function.params, rest: function.rest, run: function.run };
         at += 1;
     }
     all
@@ -133,7 +139,9 @@ fn has(context: &mut Context, arguments: &[Value]) -> Result<Value, Fault> {
 fn slice(context: &mut Context, arguments: &[Value]) -> Result<Value, Fault> {
     let list = match any(arguments, 0) {
         Value::List(list) => list,
-        value if value.is_nothing() => return Err("invalid memory address or nil pointer dereference".to_owned()),
+        value if value.is_nothing() => {
+            return Err("invalid memory address or nil pointer dereference".to_owned());
+        }
         other => return Err(format!("list should be type of slice or array but {}", other.kind_name())),
     };
     if list.items.is_empty() {

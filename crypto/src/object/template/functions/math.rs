@@ -1,11 +1,11 @@
 //! sprig's arithmetic: integers of 64 bits that wrap, decimals, rounding and number lists.
 
 use super::{Function, Param, any, float, int, rest};
+use crate::object::template::LIST_ITEMS_MAX;
 use crate::object::template::context::{Context, Fault};
 use crate::object::template::literal::{parse_float, parse_int};
 use crate::object::template::print;
 use crate::object::template::value::{Element, Value};
-use crate::object::template::LIST_ITEMS_MAX;
 use Param::{Any, Float, Int, Text};
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -138,7 +138,8 @@ fn extreme(arguments: &[Value], choose: fn(i64, i64) -> i64) -> Result<Value, Fa
 
 fn round(_: &mut Context, arguments: &[Value]) -> Result<Value, Fault> {
     let from = if arguments.len() > 2 { float(arguments, 2) } else { 0.5 };
-    let places = i32::try_from(int(arguments, 1)).unwrap_or(if int(arguments, 1) < 0 { i32::MIN } else { i32::MAX });
+    let places =
+        i32::try_from(int(arguments, 1)).unwrap_or(if int(arguments, 1) < 0 { i32::MIN } else { i32::MAX });
     let power = 10f64.powi(places);
     let shifted = power * to_float(any(arguments, 0));
     let rounded = if shifted.fract() >= from { shifted.ceil() } else { shifted.floor() };

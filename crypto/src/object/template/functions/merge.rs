@@ -11,7 +11,9 @@ use Param::{Any, Dict};
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::with_rest("merge", &[Dict], Dict, |context, arguments| merged(context, arguments, false)),
     Function::with_rest("mustMerge", &[Dict], Dict, |context, arguments| merged(context, arguments, false)),
-    Function::with_rest("mergeOverwrite", &[Dict], Dict, |context, arguments| merged(context, arguments, true)),
+    Function::with_rest("mergeOverwrite", &[Dict], Dict, |context, arguments| {
+        merged(context, arguments, true)
+    }),
     Function::with_rest("mustMergeOverwrite", &[Dict], Dict, |context, arguments| {
         merged(context, arguments, true)
     }),
@@ -50,7 +52,7 @@ fn merge(
                 continue;
             }
             (Some(known), value) => {
-                let replaces = if overwrite { !is_empty(value) } else { is_empty(known) && !is_empty(value) };
+                let replaces = overwrite || (is_empty(known) && !is_empty(value));
                 if !replaces {
                     continue;
                 }
@@ -72,7 +74,8 @@ fn copy(context: &mut Context, value: &Value, depth: usize) -> Result<Value, Fau
     match value {
         Value::List(List { is_nil: true, .. }) => Ok(value.clone()),
         Value::List(list) => {
-            let items = list.items.iter().map(|item| copy(context, item, depth + 1)).collect::<Result<_, _>>()?;
+            let items =
+                list.items.iter().map(|item| copy(context, item, depth + 1)).collect::<Result<_, _>>()?;
             context.list(list.element, items)
         }
         Value::Map(map) => {

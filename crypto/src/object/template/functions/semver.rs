@@ -72,7 +72,7 @@ impl Version {
         }
         for (number, part) in numbers.iter_mut().zip(parts) {
             let is_number = part.bytes().all(|digit| digit.is_ascii_digit()) && !part.is_empty();
-            if !is_number || (part.len() > 1 && part.starts_with('0')) {
+            if !is_number {
                 return None;
             }
             *number = part.parse().ok()?;
@@ -81,7 +81,8 @@ impl Version {
             !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         };
         let is_number = |part: &str| part.bytes().all(|digit| digit.is_ascii_digit());
-        let well_formed = |part: &str| is_word(part) && !(part.len() > 1 && part.starts_with('0') && is_number(part));
+        let well_formed =
+            |part: &str| is_word(part) && !(part.len() > 1 && part.starts_with('0') && is_number(part));
         if prerelease.is_some_and(|text| !text.split('.').all(well_formed))
             || metadata.is_some_and(|text| !text.split('.').all(is_word))
         {
@@ -107,7 +108,8 @@ impl Version {
             *number = 0;
         }
         let prefix = if self.original.starts_with('v') { "v" } else { "" };
-        let mut version = Self { numbers, prerelease: String::new(), metadata: String::new(), original: String::new() };
+        let mut version =
+            Self { numbers, prerelease: String::new(), metadata: String::new(), original: String::new() };
         version.original = format!("{prefix}{version}");
         version
     }
@@ -148,12 +150,18 @@ pub(in crate::object::template) fn method(
     arguments: &[Value],
 ) -> Result<Value, Fault> {
     let other = match (name, arguments) {
-        ("Compare" | "Equal" | "GreaterThan" | "GreaterThanEqual" | "LessThan" | "LessThanEqual", [other]) => {
-            match other {
-                Value::Version(other) => Some(version.compare(other)),
-                other => return Err(format!("wrong type for value; expected *semver.Version; got {}", other.type_name())),
+        (
+            "Compare" | "Equal" | "GreaterThan" | "GreaterThanEqual" | "LessThan" | "LessThanEqual",
+            [other],
+        ) => match other {
+            Value::Version(other) => Some(version.compare(other)),
+            other => {
+                return Err(format!(
+                    "wrong type for value; expected *semver.Version; got {}",
+                    other.type_name()
+                ));
             }
-        }
+        },
         (_, []) => None,
         (_, given) => return Err(format!("wrong number of args for {name}: got {}", given.len())),
     };
@@ -229,7 +237,8 @@ fn constraint(found: &Captures<'_>) -> Option<Constraint> {
     let given = (2..5).take_while(|index| !is_wild(part(*index))).count();
     let number = |at: usize| if at < given { part(at + 2) } else { "0" };
     let prerelease = part(5);
-    let version = Version::parse(format!("{}.{}.{}{prerelease}", number(0), number(1), number(2)).as_bytes())?;
+    let version =
+        Version::parse(format!("{}.{}.{}{prerelease}", number(0), number(1), number(2)).as_bytes())?;
     Some(Constraint { operator: part(1).to_owned(), version, given })
 }
 
@@ -247,7 +256,8 @@ impl Constraint {
                 3 => order != Ordering::Equal,
                 2 => {
                     (major, minor) != (own_major, own_minor)
-                        || compare_prerelease(&version.prerelease, &self.version.prerelease) != Ordering::Equal
+                        || compare_prerelease(&version.prerelease, &self.version.prerelease)
+                            != Ordering::Equal
                 }
                 1 => major != own_major,
                 _ => major != own_major,

@@ -239,7 +239,8 @@ fn wrap(
 }
 
 fn indent(context: &mut Context, arguments: &[Value], before: &[u8]) -> Result<Value, Fault> {
-    let width = usize::try_from(int(arguments, 0)).map_err(|_| "strings: negative Repeat count".to_owned())?;
+    let width =
+        usize::try_from(int(arguments, 0)).map_err(|_| "strings: negative Repeat count".to_owned())?;
     let full = text(arguments, 1);
     let lines = full.iter().filter(|byte| **byte == b'\n').count() + 1;
     context.reserve(width.saturating_mul(lines))?;

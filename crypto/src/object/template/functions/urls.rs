@@ -231,7 +231,9 @@ fn join(context: &mut Context, map: Option<&Map>) -> Result<Vec<u8>, Fault> {
     let member = |key| member(map, key);
     let (scheme, host, path, query) = (member("scheme")?, member("host")?, member("path")?, member("query")?);
     let (opaque, fragment, userinfo) = (member("opaque")?, member("fragment")?, member("userinfo")?);
-    context.reserve((host.len() + path.len() + query.len() + opaque.len() + fragment.len() + userinfo.len()) * 3)?;
+    context.reserve(
+        (host.len() + path.len() + query.len() + opaque.len() + fragment.len() + userinfo.len()) * 3,
+    )?;
     let user = match userinfo.is_empty() {
         true => None,
         false => {
