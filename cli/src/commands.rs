@@ -151,6 +151,7 @@ impl Command {
             Self::Groups(args) => args.is_for_scripts(),
             Self::Init(args) => args.script.json,
             Self::Keygen(args) => args.script.json,
+            Self::Kube(args) => args.is_for_scripts(),
             Self::Publish(args) => args.script.json,
             Self::Reseal(args) => args.script.json,
             Self::Rotate(args) => args.script.json,
@@ -164,7 +165,6 @@ impl Command {
             | Self::ExecEnv(_)
             | Self::ExecFile(_)
             | Self::Filestatus(_)
-            | Self::Kube(_)
             | Self::Man(_)
             | Self::Reference
             | Self::Textconv(_) => false,

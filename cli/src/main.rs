@@ -8,6 +8,8 @@
 mod args;
 mod batch;
 mod child;
+#[cfg(feature = "kube")]
+mod cluster;
 mod commands;
 mod compat;
 mod config;
@@ -24,6 +26,8 @@ mod private;
 mod process;
 mod publish;
 mod recipients;
+#[cfg(feature = "kube")]
+mod sealed_secrets;
 mod sealing;
 mod targets;
 mod user;

@@ -162,6 +162,18 @@ impl Targets {
         Self::find(named, recursive, typed, is_business)
     }
 
+    /// The files whose bytes `mentions` says yes to: all that were named, and those in the named folders.
+    #[cfg(feature = "kube")]
+    pub(crate) fn mentioning(
+        named: &[PathBuf],
+        mentions: impl Fn(&[u8]) -> bool + Sync,
+    ) -> Result<Self, CommandError> {
+        let is_business = |target: &Target, _: &State| {
+            files::read_bytes(&target.path).is_ok_and(|bytes| mentions(bytes.expose_secret()))
+        };
+        Self::find(named, true, &FormatArgs::default(), is_business)
+    }
+
     /// The one file, when no folder was named and nothing but it.
     pub(crate) fn only(&self) -> Option<&Target> {
         self.files.first().filter(|_| self.is_one)

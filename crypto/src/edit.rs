@@ -9,6 +9,7 @@ use crate::document::tree::{NodeId, NodeKind};
 use crate::document::{Document, splice};
 use crate::encrypt::{Sealing, WriteOptions};
 use crate::error::{EncryptError, PathError};
+use crate::format::Format;
 use crate::seal::{Verdict, digest};
 use crate::secret::{Plaintext, SecretText};
 use crate::value::Value;
@@ -119,6 +120,23 @@ pub fn set(
     let document = Document::read(text, open.format())?;
     let edited = edited(text, &document, path, &value)?;
     reencrypt(open, &SecretText::new(edited), options)
+}
+
+/// A text that is not sealed as a whole, with `value` at the end of `keys` in its document of that number. Every other byte
+/// stays as it was; mappings on the way that are not there are added.
+///
+/// # Errors
+/// [`EncryptError`] when the text cannot be read, or something else is in the way.
+pub fn set_in_clear(
+    text: &str,
+    format: Format,
+    document: usize,
+    keys: &[&str],
+    value: &Plain,
+) -> Result<String, EncryptError> {
+    let steps = keys.iter().map(|key| Step::Key((*key).to_owned()));
+    let path = TreePath([Step::Index(document)].into_iter().chain(steps).collect());
+    Ok(edited(text, &Document::read(text, format)?, &path, value)?)
 }
 
 /// The text with the value put at the end of `path`.

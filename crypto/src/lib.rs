@@ -67,7 +67,7 @@ pub mod variables;
 pub use convert::{ConvertError, Layout, convert};
 pub use data_key::{DecryptionOrder, Groups};
 pub use decrypt::{OpenFile, OpenOptions, SealedFile};
-pub use edit::{TreePath, reencrypt, refresh, set, unset};
+pub use edit::{TreePath, reencrypt, refresh, set, set_in_clear, unset};
 pub use encrypt::{EncryptOptions, WriteOptions, encrypt};
 pub use format::Format;
 pub use rotate::{reseal, rotate, update_keys};

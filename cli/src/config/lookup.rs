@@ -25,16 +25,6 @@ pub(super) fn find(
     let near = nearest(absolute(file)?.parent(), output);
     let there = nearest(Some(&absolute(Path::new("."))?), output);
     match spoken {
-        Spoken::Lacre => {
-            if let Some((near, there)) = different(near.as_deref(), there.as_deref()) {
-                output.warn(&format!(
-                    "using {}, which is nearest to the file; stock sops started here would use {}",
-                    near.display(),
-                    there.display(),
-                ));
-            }
-            Ok(near.or(there))
-        }
         Spoken::Sops => {
             if let Some((near, there)) = different(near.as_deref(), there.as_deref()) {
                 output.warn(&format!(
@@ -44,6 +34,16 @@ pub(super) fn find(
                 ));
             }
             Ok(there)
+        }
+        _ => {
+            if let Some((near, there)) = different(near.as_deref(), there.as_deref()) {
+                output.warn(&format!(
+                    "using {}, which is nearest to the file; stock sops started here would use {}",
+                    near.display(),
+                    there.display(),
+                ));
+            }
+            Ok(near.or(there))
         }
     }
 }

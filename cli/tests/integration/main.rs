@@ -17,6 +17,10 @@ mod interop;
 #[cfg(feature = "key-service")]
 mod key_service;
 mod killed;
+#[cfg(feature = "kube")]
+mod kube;
+#[cfg(feature = "kube")]
+mod kubeseal;
 mod many;
 #[cfg(feature = "pgp")]
 mod pgp;

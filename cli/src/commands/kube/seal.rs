@@ -1,5 +1,8 @@
 //! `lacre kube seal`: a Secret manifest made into an EncryptedSecret, bound to its name and namespace.
 
+#[cfg(feature = "kube")]
+mod sealed_secret;
+
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -9,6 +12,8 @@ use lacre_crypto::{Format, Scope, Timestamp, WriteOptions};
 
 use crate::args::KeyArgs;
 use crate::commands::Context;
+#[cfg(feature = "kube")]
+use crate::commands::kube::cluster_args::ClusterArgs;
 use crate::config::{self, Keys};
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Privacy};
@@ -50,6 +55,18 @@ pub(crate) struct SealArgs {
     recipients_from_cluster: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Recipients")]
     keys: KeyArgs,
+    /// Make a SealedSecret, for the certificate that the cluster publishes, instead of an EncryptedSecret.
+    #[cfg(feature = "kube")]
+    #[arg(long, help_heading = "SealedSecrets", conflicts_with_all = ["clusters", "keys_from", "recipients_from_cluster"])]
+    sealed_secret: bool,
+    /// Make a SealedSecret, for the certificate in this file or behind this URL.
+    #[cfg(feature = "kube")]
+    #[arg(long, value_name = "FILE|URL", help_heading = "SealedSecrets")]
+    #[arg(conflicts_with_all = ["clusters", "keys_from", "recipients_from_cluster"])]
+    cert: Option<String>,
+    #[cfg(feature = "kube")]
+    #[command(flatten, next_help_heading = "Cluster")]
+    cluster: ClusterArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -63,6 +80,10 @@ enum ScopeWord {
 }
 
 pub(crate) fn run(args: &SealArgs, context: &Context) -> Result<(), CommandError> {
+    #[cfg(feature = "kube")]
+    if args.sealed_secret || args.cert.is_some() {
+        return sealed_secret::run(args, context);
+    }
     if is_stdin(args.recipients_from_cluster.as_deref())
         && is_stdin(args.file.as_deref().or(Some(Path::new("-"))))
     {
