@@ -11,6 +11,7 @@ use futures::{Stream, StreamExt};
 use kube::api::{Api, ObjectMeta};
 use kube::runtime::controller::{Action, Config, Controller, Error};
 use kube::runtime::reflector::{ObjectRef, Store, store};
+use kube::runtime::utils::Backoff;
 use kube::runtime::{PredicateConfig, WatchStreamExt, predicates, watcher};
 
 use crate::api::{EncryptedSecret, SecretMetadata};
@@ -22,6 +23,11 @@ use crate::server::Health;
 
 /// How often the loop shows that it is alive and forgets objects that are gone.
 const TICK: Duration = Duration::from_secs(2);
+
+/// The first pause after a watch failed.
+const PAUSE: Duration = Duration::from_millis(250);
+/// The longest.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// How the loop runs.
 #[derive(Clone, Debug)]
@@ -46,21 +52,64 @@ pub async fn run(
     let objects: Api<EncryptedSecret> = scoped(&context.client, &options);
     // The API server counts a generation up when spec or sops change, not when labels or our own status do.
     let objects = watcher(objects, watcher::Config::default())
-        .default_backoff()
+        .backoff(Pauses::of_a_watch())
         .reflect(writer)
         .applied_objects()
         .predicate_filter(predicates::generation, PredicateConfig::default());
     let secrets: Api<SecretMetadata> = scoped(&context.client, &options);
     let labelled = watcher::Config::default().labels(&format!("{KEY_LABEL}=true"));
+    let all =
+        watcher(secrets.clone(), watcher::Config::default()).backoff(Pauses::of_a_watch()).touched_objects();
+    let labelled = watcher(secrets, labelled).backoff(Pauses::of_a_watch()).touched_objects();
     let (by_name, by_key) = (object_of_secret(&reader, &context), objects_of_key(&reader));
     let reconciles = Controller::for_stream(objects, reader.clone())
         .with_config(Config::default().concurrency(options.concurrency))
-        .watches(secrets.clone(), watcher::Config::default(), by_name)
-        .watches(secrets, labelled, by_key)
+        .trigger_backoff(Pauses::of_all_watches())
+        .watches_stream(all, by_name)
+        .watches_stream(labelled, by_key)
         .reconcile_all_on(own_keys_changed)
         .graceful_shutdown_on(shutdown)
         .run(reconcile, error_policy, context.clone());
     tokio::join!(drain(reconciles, &reader, &context, &options, &health), tell_when_listed(&reader, &health));
+}
+
+/// The pauses after each failure of one watch in a row.
+///
+/// kube's own grow to half a minute, and only shrink when two minutes went well: too long for Secrets to be missing once
+/// the API server is back.
+#[derive(Debug)]
+pub(crate) struct Pauses {
+    next: Duration,
+    longest: Duration,
+}
+
+impl Pauses {
+    /// For one watch.
+    pub(crate) fn of_a_watch() -> Self {
+        Self { next: PAUSE, longest: PAUSE_MAX }
+    }
+
+    /// For all watches of a controller together, each of which pauses by itself: one that fails for ever, such as for
+    /// want of a right, must not hold the others up.
+    pub(crate) fn of_all_watches() -> Self {
+        Self { next: Duration::ZERO, longest: Duration::ZERO }
+    }
+}
+
+impl Iterator for Pauses {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let pause = self.next;
+        self.next = (pause * 2).min(self.longest);
+        Some(pause)
+    }
+}
+
+impl Backoff for Pauses {
+    fn reset(&mut self) {
+        self.next = PAUSE.min(self.longest);
+    }
 }
 
 async fn drain<S, Q>(

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use lacre_crypto::document::Document;
-use lacre_crypto::document::tree::{NodeId, NodeKind, Style, Tree};
+use lacre_crypto::document::tree::{Entry, Node, NodeId, NodeKind, Style, Tree};
 use lacre_crypto::{Format, SecretText};
 use serde_json::{Map, Value};
 
@@ -18,6 +18,11 @@ use crate::output::Output;
 
 /// Most objects of one stream.
 const OBJECTS_MAX: usize = 10_000;
+/// The key whose value is a mapping that goes into the one around it.
+const MERGE_KEY: &str = "<<";
+/// Fields of a Secret.
+const SECRET_FIELDS: [&str; 7] =
+    ["apiVersion", "data", "immutable", "kind", "metadata", "stringData", "type"];
 /// The mark that some editors put in front of text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
@@ -44,6 +49,26 @@ impl Manifest {
     /// Its name, if it has one.
     pub(crate) fn name(&self) -> Option<&str> {
         self.object.pointer("/metadata/name").and_then(Value::as_str)
+    }
+
+    /// Sees to it that no field of a Secret is lost for its spelling, and warns of those that a Secret does not have.
+    pub(crate) fn check_secret_fields(&self, output: Output) -> Result<(), CommandError> {
+        let fields = self.object.as_object().into_iter().flat_map(Map::keys);
+        for field in fields.filter(|field| !SECRET_FIELDS.contains(&field.as_str())) {
+            let meant = SECRET_FIELDS.iter().find(|known| known.eq_ignore_ascii_case(field));
+            match meant {
+                Some(meant) => {
+                    return Err(self
+                        .refuse(format!("{field} is no field of a Secret"))
+                        .hint(format!("write {meant}")));
+                }
+                None if field == "status" => {}
+                None => {
+                    output.warn(&format!("{}: {field} is no field of a Secret and is left out", self.place))
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A refusal of this object.
@@ -187,18 +212,8 @@ impl Typing<'_> {
                 }
                 Ok(Value::Array(values))
             }
-            NodeKind::Map { entries, .. } => {
-                let mut map = Map::new();
-                for entry in entries {
-                    self.path.push(entry.name.clone());
-                    self.check_key(&self.text[entry.place.clone()], &entry.name);
-                    let value = self.value(entry.value)?;
-                    self.path.pop();
-                    map.insert(entry.name.clone(), value);
-                }
-                Ok(Value::Object(map))
-            }
-            NodeKind::Scalar { style: Style::Plain { .. }, .. } if node.core_tag.is_none() => {
+            NodeKind::Map { entries, .. } => self.map(entries),
+            NodeKind::Scalar { style: Style::Plain { .. }, .. } if !self.is_tagged(node) => {
                 self.word(node.inner.clone(), id)
             }
             NodeKind::Scalar { value, .. } => match self.tree.plain(id, false) {
@@ -207,6 +222,48 @@ impl Typing<'_> {
                 _ => Err(self.not_text(node.inner.start)),
             },
         }
+    }
+
+    /// The entries of a mapping, and behind them those that a merge key brings and that are not there.
+    fn map(&mut self, entries: &[Entry]) -> Result<Value, CommandError> {
+        let (mut map, mut merged) = (Map::new(), Vec::new());
+        for entry in entries {
+            let source = &self.text[entry.place.clone()];
+            if source == MERGE_KEY && self.format == Format::Yaml {
+                match self.value(entry.value)? {
+                    Value::Array(several) => merged.extend(several),
+                    one => merged.push(one),
+                }
+                continue;
+            }
+            self.path.push(entry.name.clone());
+            self.check_key(source, &entry.name);
+            let value = self.value(entry.value)?;
+            self.path.pop();
+            map.insert(entry.name.clone(), value);
+        }
+        for one in merged {
+            let Value::Object(one) = one else {
+                let at = entries.first().map_or(0, |entry| entry.place.start);
+                return Err(self
+                    .refuse(at, format!("{MERGE_KEY} brings something that is no mapping"))
+                    .hint("write the entries out"));
+            };
+            for (key, value) in one {
+                map.entry(key).or_insert(value);
+            }
+        }
+        Ok(Value::Object(map))
+    }
+
+    /// Whether it stands in the field called `field`.
+    fn is_in(&self, field: &str) -> bool {
+        self.path.first().is_some_and(|first| first == field)
+    }
+
+    /// Whether a tag says what a scalar is, so that nobody has to guess.
+    fn is_tagged(&self, node: &Node) -> bool {
+        self.text[node.outer.start..node.inner.start].contains('!')
     }
 
     /// Warns of a key that others read as something else. Here it is what it looks like.
@@ -235,9 +292,12 @@ impl Typing<'_> {
                 let problem = format!("{} is `true` or `false`, and {source} is neither", self.shown());
                 Err(self.refuse(place.start, problem).hint("write `true` or `false`"))
             }
-            (Wanted::Text, _) if self.format == Format::Json => Err(self.not_text(place.start)),
+            // In JSON there is no doubt about it, and a number is no base64.
+            (Wanted::Text, _) if self.format == Format::Json || self.is_in("data") => {
+                Err(self.not_text(place.start))
+            }
             (Wanted::Text, word) if word.as_text() == source => {
-                self.warn(&format!("is taken as the text {source}; put it in quotes to say so"));
+                self.warn("is taken as text as it stands; put it in quotes to say so");
                 Ok(source.into())
             }
             (Wanted::Text, _) => Err(self.misread(place.start, source)),
@@ -283,13 +343,19 @@ impl Typing<'_> {
         self.path.join(".")
     }
 
+    /// A value is told with both of its readings, unless it is a secret.
     fn misread(&self, offset: usize, source: &str) -> CommandError {
+        let is_public = ["apiVersion", "kind", "metadata", "type"].iter().any(|field| self.is_in(field));
+        if !is_public {
+            let problem = format!(
+                "the tools of Kubernetes read {} as another text than the one that stands there",
+                self.shown()
+            );
+            return self.refuse(offset, problem).hint("put the value in quotes if it is meant as it stands");
+        }
         let read = yaml_1_1::read(source);
-        let meant = match read.as_text() {
-            "" => "nothing".to_owned(),
-            text => format!("\"{text}\""),
-        };
-        self.refuse(offset, format!("the tools of Kubernetes read {source} as {meant}"))
+        let problem = format!("the tools of Kubernetes read {source} as \"{}\"", read.as_text());
+        self.refuse(offset, problem)
             .hint(format!("write \"{source}\" if that is the text, or \"{}\" if that is", read.as_text()))
     }
 

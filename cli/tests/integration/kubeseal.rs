@@ -219,3 +219,30 @@ fn every_flag_is_a_variable_too() {
     assert_eq!((stock.code, ours.code), (Some(0), Some(0)), "{}", ours.stderr_text());
     assert_eq!(without_values(&stock.stdout), without_values(&ours.stdout));
 }
+
+#[test]
+fn no_value_is_shown_in_what_is_said() {
+    let sandbox = Sandbox::new();
+    let head = "kind: Secret\nmetadata: {name: db, namespace: shop}\n";
+    for (rest, code) in [
+        ("stringData: {pin: 47114711}\n", 0),
+        ("stringData: {pin: 047114711}\n", 1),
+        ("stringData: {pin: [47114711]}\n", 1),
+        ("stringData: {pin: \"47114711\\q\"}\n", 1),
+        ("stringData: {pin: !!int \"47114711\"}\n", 1),
+        ("data: {pin: 47114711}\n", 1),
+        ("data: {pin: \"47114711*\"}\n", 1),
+        ("x: &x {pin: 047114711}\nstringData: *x\n", 1),
+        ("stringData: {pin: '47114711'}\nstringdata: {pin: '47114711'}\n", 1),
+        ("stringData: {pin: 47114711\n", 1),
+    ] {
+        let tool = Tool::new(&both(&sandbox)[1]).arg("--cert").arg(keys().join("sealing.crt"));
+        let done = tool.stdin(format!("{head}{rest}")).run().unwrap();
+        assert_eq!(done.code, Some(code), "{rest}: {}", done.stderr_text());
+        assert!(
+            !(done.stderr_text() + &done.stdout_text()).contains("47114711"),
+            "{rest}: {}",
+            done.stderr_text()
+        );
+    }
+}

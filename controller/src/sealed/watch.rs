@@ -24,6 +24,7 @@ use crate::api::SecretMetadata;
 use crate::error::Failure;
 use crate::memory::{Place, place};
 use crate::server::Health;
+use crate::watch::Pauses;
 
 /// How often the loop shows that it is alive and forgets objects that are gone.
 const TICK: Duration = Duration::from_secs(2);
@@ -105,7 +106,7 @@ fn loop_of(
     let what_counts = predicates::generation.combine(predicates::labels).combine(predicates::annotations);
     let deletes = context.clone();
     let objects = watcher(api, selected)
-        .default_backoff()
+        .backoff(Pauses::of_a_watch())
         .reflect(writer)
         .inspect(move |event| {
             if let (true, Ok(watcher::Event::Delete(object))) = (deletes.options.old_gc_behavior, event) {
@@ -116,11 +117,13 @@ fn loop_of(
         .predicate_filter(what_counts, PredicateConfig::default());
     let mut controller = Controller::for_stream(objects, reader.clone())
         .with_config(Config::default().concurrency(options.concurrency).debounce(SETTLED))
+        .trigger_backoff(Pauses::of_all_watches())
         .reconcile_all_on(each(changes));
     if options.watch_secrets {
         let secrets: Api<SecretMetadata> = scoped(&context.client, namespace);
-        controller =
-            controller.watches(secrets, watcher::Config::default(), object_of_secret(&reader, context));
+        let secrets =
+            watcher(secrets, watcher::Config::default()).backoff(Pauses::of_a_watch()).touched_objects();
+        controller = controller.watches_stream(secrets, object_of_secret(&reader, context));
     }
     let reconciles = controller
         .graceful_shutdown_on(async move {

@@ -15,7 +15,7 @@ use crate::site::{HOME, Site, Space, Turn, Whose, is_synced, strict};
 /// What each Secret must hold under its one key.
 type Expected = BTreeMap<String, String>;
 
-const ELECTED: [&str; 3] = ["--leader-elect", "--lease-duration=3s", "--lease-interval=1s"];
+const ELECTED: [&str; 3] = ["--leader-elect", "--lease-duration=6s", "--lease-interval=1s"];
 
 /// SealedSecrets of one namespace, and what must come of them.
 struct Scene {

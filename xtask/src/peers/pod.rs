@@ -49,7 +49,7 @@ pub struct Pod {
     metrics_port: u16,
 }
 
-/// The folder that a Pod finds its service account in.
+/// The folder with what a Pod finds of its service account, and beside that its log.
 #[derive(Debug)]
 struct Account {
     folder: Scratch,
@@ -81,6 +81,7 @@ impl Pod {
         container: &Container<'_>,
     ) -> Result<Self> {
         let account = Account { folder: Scratch::new("lacre-pod-", "true")? };
+        fs::create_dir(account.path())?;
         fs::copy(cluster.authority(), account.path().join("ca.crt"))
             .context("no certificate of the server")?;
         fs::write(account.path().join("namespace"), namespace)?;
@@ -101,7 +102,7 @@ impl Pod {
         let ready = |port: u16| {
             http::request(port, "GET", "/healthz", &[], "").is_ok_and(|answer| answer.status == 200)
         };
-        let log = account.path().with_extension("log");
+        let log = account.folder.path().join("log");
         let (server, port) = start_on_free_port(container.name, &log, command, ready)?;
         Ok(Self { server, account, namespace: namespace.to_owned(), port, metrics_port })
     }
@@ -174,12 +175,12 @@ impl Pod {
 }
 
 impl Account {
-    fn path(&self) -> &Path {
-        self.folder.path()
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("account")
     }
 
     fn write_token(&self, token: &str) -> Result<()> {
-        let new: PathBuf = self.path().join("token.new");
+        let new = self.path().join("token.new");
         fs::write(&new, token)?;
         Ok(fs::rename(new, self.path().join("token"))?)
     }

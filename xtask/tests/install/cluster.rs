@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -22,15 +23,21 @@ const RELEASE: &str = "meta.helm.sh/release-name";
 const SEALED_SECRETS: &str = "sealedsecrets.bitnami.com";
 const ENCRYPTED_SECRETS: &str = "encryptedsecrets.lacre.dev";
 
+/// A control plane keeps two processors busy: one at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 /// A cluster, and helm on it.
 struct Stage {
+    // Stopped before the next one starts.
     cluster: Cluster,
     helm: Helm,
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Stage {
     fn new() -> Result<Self> {
-        Ok(Self { cluster: Cluster::start()?, helm: Helm::new()? })
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(Self { cluster: Cluster::start()?, helm: Helm::new()?, _turn: turn })
     }
 
     fn kubectl(&self) -> &Kubectl {

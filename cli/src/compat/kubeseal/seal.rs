@@ -38,6 +38,7 @@ pub(super) fn whole(call: &Call) -> Result<(), CommandError> {
             allow_empty_data: call.line.is_on("allow-empty-data"),
             ..SealSecretOptions::default()
         };
+        manifest.check_secret_fields(call.output)?;
         text += &form.print(&sealed(&manifest, key.public(), &cluster, options)?);
     }
     call.deliver(&text)
@@ -91,6 +92,7 @@ pub(super) fn merge(call: &Call) -> Result<(), CommandError> {
     let cluster = call.cluster()?;
     let mut changes = Vec::new();
     for mut manifest in call.objects(&input.name, &input.content)? {
+        manifest.check_secret_fields(call.output)?;
         take_scope(&mut manifest.object, sealed_file.scope);
         let options = SealSecretOptions {
             scope: None,

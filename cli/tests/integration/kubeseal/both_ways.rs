@@ -109,3 +109,35 @@ fn a_value_alone_opens_where_it_was_sealed_for_and_nowhere_else() {
         }
     }
 }
+
+#[test]
+fn all_keys_of_a_bundle_and_of_backups_are_tried_and_all_documents_opened() {
+    let sandbox = Sandbox::new();
+    let [stock, ours] = both(&sandbox);
+    let [key, other] =
+        ["sealing.key", "sealing-other.key"].map(|name| fs::read_to_string(keys().join(name)).unwrap());
+    let certificate = fs::read_to_string(keys().join("sealing.crt")).unwrap();
+    let backup =
+        |pem: &str| serde_json::json!({"data": {"tls.key": base64(pem.as_bytes()), "tls.crt": "eA=="}});
+    let list = serde_json::json!({"metadata": {}, "items": [backup(&other), backup(&key)]});
+    let files = [
+        ("bundle.pem", format!("{certificate}{other}{key}")),
+        ("list.json", list.to_string()),
+        ("one.json", backup(&key).to_string()),
+        ("two.yaml", format!("---\n{}\n---\n{}\n", backup(&other), backup(&key))),
+    ];
+    let secret = |name: &str| {
+        format!("kind: Secret\nmetadata: {{name: {name}, namespace: shop}}\nstringData: {{a: b}}\n")
+    };
+    let sealing = Tool::new(&stock).args(["-o", "yaml", "--cert"]).arg(keys().join("sealing.crt"));
+    let sealing = sealing.stdin(format!("{}---\n{}", secret("one"), secret("two")));
+    let sealed = sealing.run().unwrap().success().unwrap();
+    for (name, content) in files {
+        sandbox.write(name, &content);
+        let opening =
+            Tool::new(&ours).args(["-o", "yaml", "--recovery-unseal", "--recovery-private-key", name]);
+        let opened = opening.dir(sandbox.work()).stdin(sealed.clone()).run().unwrap();
+        let opened = String::from_utf8(opened.success().unwrap()).unwrap();
+        assert_eq!(opened.matches("  a: Yg==\n").count(), 2, "{name}: {opened}");
+    }
+}

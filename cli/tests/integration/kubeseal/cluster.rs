@@ -20,7 +20,7 @@ struct World {
     cluster: SharedCluster,
     namespace: String,
     sandbox: Sandbox,
-    _pod: Pod,
+    pod: Pod,
 }
 
 impl World {
@@ -39,7 +39,7 @@ impl World {
         let container = sealed_secrets::controller(&program, &arguments);
         let pod = Pod::start(&cluster, &namespace, "controller", &container).unwrap();
         pod.publish(&cluster, "sealed-secrets-controller").unwrap();
-        let world = Self { cluster, namespace, sandbox: Sandbox::new(), _pod: pod };
+        let world = Self { cluster, namespace, sandbox: Sandbox::new(), pod };
         wait::until(DEADLINE, "the first certificate", || {
             Ok((world.run(1, &["--fetch-cert"], "").code == Some(0)).then_some(()))
         })
@@ -95,6 +95,15 @@ fn the_cluster_is_asked_as_kubeseal_asks_it() {
             said.starts_with("error: cannot get sealed secret service: services \"nobody\" not found"),
             "{said}"
         );
+    }
+    // Without the API server, by an address of the certificate alone.
+    let address = format!("http://127.0.0.1:{}/v1/cert.pem", world.pod.port());
+    assert_eq!(world.ok(1, &["--fetch-cert", "--cert", &address], ""), world.ok(0, &["--fetch-cert"], ""));
+    let nowhere = address.replace("cert.pem", "nothing");
+    for side in [0, 1] {
+        let done = world.run(side, &["--fetch-cert", "--cert", &nowhere], "");
+        let said = done.stderr_text();
+        assert!(said.starts_with(&format!("error: cannot fetch \"{nowhere}\": 404 Not Found")), "{said}");
     }
     // Nothing to validate is nothing validated: theirs is content with it.
     assert_eq!(world.run(0, &["--validate"], "").code, Some(0));
