@@ -50,7 +50,7 @@ pub(super) fn read(word: &str) -> Word<'_> {
 fn number(word: &str) -> Option<String> {
     let first = word.bytes().next()?;
     let digits: Cow<'_, str> = match first {
-        b'.' => return is_float(word).then(|| word.parse().ok().map(printed)).flatten(),
+        b'.' => return float(word),
         b'+' | b'-' | b'0'..=b'9' if word.contains('_') => word.replace('_', "").into(),
         b'+' | b'-' | b'0'..=b'9' => word.into(),
         _ => return None,
@@ -58,7 +58,13 @@ fn number(word: &str) -> Option<String> {
     if let Some(whole) = whole_number(&digits) {
         return Some(whole.to_string());
     }
-    is_float(&digits).then(|| digits.parse().ok().map(printed)).flatten()
+    float(&digits)
+}
+
+/// What is too large for a number is none.
+fn float(text: &str) -> Option<String> {
+    let value: f64 = is_float(text).then(|| text.parse().ok()).flatten()?;
+    value.is_finite().then(|| printed(value))
 }
 
 /// A whole number of 64 bits with a prefix for its base; a zero in front is one, too.

@@ -102,10 +102,7 @@ impl Printing {
         if text.contains('\n') && found.fits_block && !is_key {
             return self.literal(text, indent);
         }
-        let is_text = matches!(yaml_1_1::read(text), Word::Text(_))
-            && text != "<<"
-            && !is_time(text)
-            && !is_base_60(text);
+        let is_text = matches!(yaml_1_1::read(text), Word::Text(_)) && !is_time(text) && !is_base_60(text);
         match (is_text && !text.contains('\n'), found) {
             (true, Found { fits_plain: true, .. }) => self.flowing(text, indent, is_key, "", str::to_owned),
             (true, Found { fits_single: true, .. }) if !text.contains(is_break) => {
@@ -276,25 +273,56 @@ fn is_time(text: &str) -> bool {
         Some((date, time)) => (date, Some(time)),
         None => (text, None),
     };
-    let parts: Vec<&str> = date.split('-').collect();
-    let number = |text: &str, digits: usize, range: std::ops::RangeInclusive<u32>| {
-        (1..=digits).contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_digit())
-            && text.parse().is_ok_and(|number| range.contains(&number))
-    };
+    let has_zone = !text.contains(' ');
+    is_date(date) && time.is_none_or(|time| is_time_of_day(time, has_zone))
+}
+
+fn is_date(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
     let [year, month, day] = parts.as_slice() else { return false };
-    let is_date =
-        year.len() == 4 && number(year, 4, 0..=9999) && number(month, 2, 1..=12) && number(day, 2, 1..=31);
-    let Some(time) = time else { return is_date };
-    let with_zone = !text.contains(' ');
-    let clock = match (with_zone, time.find(['Z', '+', '-'])) {
-        (true, Some(at)) => &time[..at],
-        (true, None) => return false,
-        (false, _) => time,
+    let number =
+        |text: &str, digits| is_number(text, digits, 9999).then(|| text.parse::<u32>().ok()).flatten();
+    let (Some(year_number), Some(month), Some(day)) = (number(year, 4), number(month, 2), number(day, 2))
+    else {
+        return false;
     };
-    let clock: Vec<&str> = clock.split('.').next().unwrap_or_default().split(':').collect();
-    let [hour, minute, second] = clock.as_slice() else { return false };
-    is_date && number(hour, 2, 0..=23) && number(minute, 2, 0..=59) && number(second, 2, 0..=59)
+    let is_leap = year_number % 4 == 0 && (year_number % 100 != 0 || year_number % 400 == 0);
+    let days = match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    year.len() == 4 && (1..=12).contains(&month) && (1..=days).contains(&day)
+}
+
+fn is_time_of_day(text: &str, has_zone: bool) -> bool {
+    let clock = match (has_zone, text.find(['Z', '+', '-'])) {
+        (true, Some(at)) => {
+            let zone = &text[at..];
+            let is_offset = zone[1..].split_once(':').is_some_and(|(hours, minutes)| {
+                hours.len() == 2 && minutes.len() == 2 && is_number(hours, 2, 24) && is_number(minutes, 2, 60)
+            });
+            if zone != "Z" && (zone.starts_with('Z') || !is_offset) {
+                return false;
+            }
+            &text[..at]
+        }
+        (true, None) => return false,
+        (false, _) => text,
+    };
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let parts: Vec<&str> = clock.split(':').collect();
+    let [hour, minute, second] = parts.as_slice() else { return false };
+    let has_digits = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    has_digits && is_number(hour, 2, 23) && is_number(minute, 2, 59) && is_number(second, 2, 59)
+}
+
+/// Whether `text` is up to so many digits, and they make no more than `largest`.
+fn is_number(text: &str, digits: usize, largest: u32) -> bool {
+    (1..=digits).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+        && text.parse::<u32>().is_ok_and(|number| number <= largest)
 }
 
 /// Whether the oldest readers would count in sixties.
@@ -372,6 +400,12 @@ mod tests {
             ("1e3", "\"1e3\""),
             ("2024-01-02", "\"2024-01-02\""),
             ("2024-13-02", "2024-13-02"),
+            ("2024-02-30", "2024-02-30"),
+            ("2024-1-2T1:2:3.5+02:00", "\"2024-1-2T1:2:3.5+02:00\""),
+            ("2024-01-02T10:00:00Z.x", "2024-01-02T10:00:00Z.x"),
+            ("2024-01-02 10:00:00", "\"2024-01-02 10:00:00\""),
+            ("<<", "<<"),
+            ("1e310", "1e310"),
             ("12:30", "\"12:30\""),
             ("10.0.0.1:8080", "10.0.0.1:8080"),
             ("a: b", "'a: b'"),

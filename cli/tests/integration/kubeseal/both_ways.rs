@@ -141,3 +141,81 @@ fn all_keys_of_a_bundle_and_of_backups_are_tried_and_all_documents_opened() {
         assert_eq!(opened.matches("  a: Yg==\n").count(), 2, "{name}: {opened}");
     }
 }
+
+/// Texts made of what printers stumble over, always the same ones.
+fn odd_texts(count: usize) -> Vec<String> {
+    const PARTS: [&str; 40] = [
+        "a",
+        "b ",
+        " ",
+        "  ",
+        "\n",
+        "\n\n",
+        ": ",
+        ":",
+        " #",
+        "#",
+        "- ",
+        "-",
+        "?",
+        "\"",
+        "'",
+        "{",
+        "]",
+        "@",
+        "%",
+        "&",
+        "*",
+        "|",
+        ">",
+        "\t",
+        "\u{e9}",
+        "\u{1f600}",
+        "\u{a0}",
+        "\r",
+        "true",
+        "n",
+        "1",
+        "0x1f",
+        "1.5",
+        "1e3",
+        "~",
+        "12:30",
+        "2024-01-02",
+        "<<",
+        "long words that go on and on until the line is full ",
+        "---",
+    ];
+    let mut state: u64 = 40;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    (0..count).map(|_| (0..next(7)).map(|_| PARTS[next(PARTS.len())]).collect()).collect()
+}
+
+#[test]
+fn odd_texts_are_printed_the_same() {
+    let sandbox = Sandbox::new();
+    let programs = both(&sandbox);
+    let texts = odd_texts(600);
+    let annotations: serde_json::Map<String, Value> =
+        texts.iter().enumerate().map(|(index, text)| (format!("a{index}"), text.as_str().into())).collect();
+    let secret = serde_json::json!({
+        "kind": "Secret",
+        "metadata": {"name": "odd", "namespace": "shop", "annotations": annotations, "finalizers": texts},
+        "stringData": {"a": "b"},
+    });
+    for form in ["yaml", "json"] {
+        let [stock, ours] = [0, 1].map(|side| {
+            let tool =
+                Tool::new(&programs[side]).args(["-o", form, "--cert"]).arg(keys().join("sealing.crt"));
+            let printed = tool.stdin(secret.to_string()).run().unwrap().success().unwrap();
+            super::without_values(&printed)
+        });
+        for (stock, ours) in stock.lines().zip(ours.lines()) {
+            assert_eq!(stock, ours, "{form}");
+        }
+        assert_eq!(stock.len(), ours.len());
+    }
+}
