@@ -32,7 +32,8 @@ impl World {
             ["create", "rolebinding", "all", "--clusterrole=cluster-admin", &subject, "-n", &namespace];
         cluster.admin().run(binding).unwrap();
         let program = sealed_secrets::CONTROLLER.path().unwrap();
-        let arguments = ["--all-namespaces=false", "--key-size=2048", "--rate-limit=100", "--rate-limit-burst=100"];
+        let arguments =
+            ["--all-namespaces=false", "--key-size=2048", "--rate-limit=100", "--rate-limit-burst=100"];
         let container = sealed_secrets::controller(&program, &arguments);
         let pod = Pod::start(&cluster, &namespace, "controller", &container).unwrap();
         pod.publish(&cluster, "sealed-secrets-controller").unwrap();
@@ -144,7 +145,9 @@ fn another_key_of_the_same_name_is_never_overwritten() {
     world.kube_ok(&["keys", "backup", "--no-mark", "--age", &ops, "-o", "keys.yaml"]);
     let name = world.status()["keys"][0]["name"].as_str().unwrap().to_owned();
     let admin = world.cluster.admin();
-    admin.run(["patch", "secret", &name, "-n", &world.namespace, "-p", r#"{"data":{"tls.key":"QQ=="}}"#]).unwrap();
+    admin
+        .run(["patch", "secret", &name, "-n", &world.namespace, "-p", r#"{"data":{"tls.key":"QQ=="}}"#])
+        .unwrap();
     let said = world.kube_fails(&["keys", "restore", "keys.yaml"]);
     assert!(said.contains("another Secret of its name is there"), "{said}");
     let there = admin.get_json(["get", "secret", &name, "-n", &world.namespace]).unwrap();

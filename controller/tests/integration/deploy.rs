@@ -34,7 +34,8 @@ fn sealed_secrets_are_kept_as_their_own_definition_keeps_them() -> Result<()> {
     let theirs: Value = yaml_serde::from_str(&xtask::peers::sealed_secrets::definition()?)?;
     let mut ours = serde_json::to_value(crd::sealed_secret())?;
     // The one field that is more: theirs lets the API server drop it.
-    let condition = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditions/items/properties";
+    let condition =
+        "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/conditions/items/properties";
     let condition = ours.pointer_mut(condition).and_then(Value::as_object_mut).context("no conditions")?;
     condition.remove("observedGeneration").context("no observedGeneration")?;
     let [ours, theirs] = [ours, theirs].map(|mut definition| {

@@ -65,10 +65,13 @@ fn list(cluster: &Cluster, namespace: &str) -> Result<Vec<Value>, CommandError> 
         );
         let answer = cluster.get(&path)?;
         let list = answer.json().filter(|_| answer.is_success());
-        let Some(Value::Array(items)) = list.and_then(|mut list| list.get_mut("items").map(Value::take)) else {
+        let Some(Value::Array(items)) = list.and_then(|mut list| list.get_mut("items").map(Value::take))
+        else {
             let problem = answer.problem("list secrets");
-            return Err(CommandError::general(format!("cannot list the keys in namespace {namespace}: {problem}"))
-                .hint("log in as someone who may list Secrets there, or name it with `--controller-namespace`"));
+            return Err(CommandError::general(format!(
+                "cannot list the keys in namespace {namespace}: {problem}"
+            ))
+            .hint("log in as someone who may list Secrets there, or name it with `--controller-namespace`"));
         };
         found.extend(items);
     }

@@ -24,8 +24,10 @@ use crate::targets::{Target, Targets};
 /// `--cert` it is done here, without a cluster, and items that are sealed for that certificate already are left alone;
 /// without them the cluster's controller does it, and plaintext never leaves the cluster.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  lacre kube reseal apps\n  lacre kube reseal --key keys.yaml --cert cert.pem apps\n  \
-    git diff --stat")]
+#[command(
+    after_help = "Example:\n  lacre kube reseal apps\n  lacre kube reseal --key keys.yaml --cert cert.pem apps\n  \
+    git diff --stat"
+)]
 pub(crate) struct ResealArgs {
     /// The manifests, or folders with some.
     #[arg(value_name = "FILE|DIR", required = true)]
@@ -85,11 +87,12 @@ fn reseal(
         })
         .collect::<Result<Vec<_>, _>>()?;
     let name = input.name.display().to_string();
-    let count: usize = resealed.iter().map(|one| one.items.len() + usize::from(one.legacy_data.is_some())).sum();
+    let count: usize =
+        resealed.iter().map(|one| one.items.len() + usize::from(one.legacy_data.is_some())).sum();
     if count > 0 && !args.dry_run {
-        let text = manifest.with(&resealed).map_err(|error| {
-            CommandError::on(Kind::Encrypt, &name, error).hint("the file is as it was")
-        })?;
+        let text = manifest
+            .with(&resealed)
+            .map_err(|error| CommandError::on(Kind::Encrypt, &name, error).hint("the file is as it was"))?;
         files::replace(&input, text.as_bytes(), Privacy::Shared)?;
     }
     let line = match (count, args.dry_run) {

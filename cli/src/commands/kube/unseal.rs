@@ -49,7 +49,8 @@ pub(crate) fn run(args: &UnsealArgs, context: &Context) -> Result<(), CommandErr
     let mut sealed = manifest::read(&name, &input.content, Some(context.output))?;
     sealed.retain(|manifest| manifest.kind() == Some(KIND));
     if sealed.is_empty() {
-        return Err(CommandError::on(Kind::General, name, "holds no SealedSecret").hint("name the file that holds some"));
+        return Err(CommandError::on(Kind::General, name, "holds no SealedSecret")
+            .hint("name the file that holds some"));
     }
     let missing_key = if args.allow_missing_keys { MissingKey::Zero } else { MissingKey::Error };
     let mut printed = String::new();

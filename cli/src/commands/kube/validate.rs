@@ -30,8 +30,10 @@ const TAG_BYTES: usize = 16;
 /// the form alone: base64, lengths, names, and scope annotations that contradict each other; that is what a pipeline
 /// without access to the cluster can know.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  lacre kube validate --offline apps\n  lacre kube validate sealed.yaml\n  \
-    lacre kube validate --key keys.yaml apps")]
+#[command(
+    after_help = "Example:\n  lacre kube validate --offline apps\n  lacre kube validate sealed.yaml\n  \
+    lacre kube validate --key keys.yaml apps"
+)]
 pub(crate) struct ValidateArgs {
     /// The manifests, or folders with some.
     #[arg(value_name = "FILE|DIR", required = true)]
@@ -99,10 +101,14 @@ fn check_form(place: &str, object: &SealedSecret, context: &Context) -> Result<(
             _ => 0,
         };
         if !MODULUS_BYTES.contains(&modulus_bytes) || bytes.len() < 2 + modulus_bytes + TAG_BYTES {
-            return refuse(format!("item {key} is no sealed value: {} bytes that begin otherwise", bytes.len()));
+            return refuse(format!(
+                "item {key} is no sealed value: {} bytes that begin otherwise",
+                bytes.len()
+            ));
         }
     }
-    let of_template = |name: &str| object.template.annotation(name) == Some(sealed_secret::scope::ANNOTATION_ON);
+    let of_template =
+        |name: &str| object.template.annotation(name) == Some(sealed_secret::scope::ANNOTATION_ON);
     let contradiction = ItemScope::ALL
         .iter()
         .find(|scope| **scope != object.scope && scope.annotation().is_some_and(of_template));
@@ -113,9 +119,9 @@ fn check_form(place: &str, object: &SealedSecret, context: &Context) -> Result<(
         ));
     }
     if object.namespace.is_empty() && object.scope != ItemScope::ClusterWide {
-        context.output.warn(&format!(
-            "{place}: names no namespace, and opens only in the one that it was sealed for"
-        ));
+        context
+            .output
+            .warn(&format!("{place}: names no namespace, and opens only in the one that it was sealed for"));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lacre_crypto::{Format, Selector, SelectorKind, SecretText, Timestamp};
+use lacre_crypto::{Format, SecretText, Selector, SelectorKind, Timestamp};
 use serde_json::{Value, json};
 
 use super::{BACKED_UP, list, portable, text};
@@ -91,6 +91,9 @@ fn mark(cluster: &Cluster, key: &Value, now: &str) -> Result<(), CommandError> {
         return Ok(());
     }
     let problem = answer.problem(&format!("patch secrets {name}"));
-    Err(CommandError::new(Kind::General, format!("the backup is written, but {name} cannot be marked: {problem}"))
-        .hint("log in as someone who may patch Secrets there, or give `--no-mark`"))
+    Err(CommandError::new(
+        Kind::General,
+        format!("the backup is written, but {name} cannot be marked: {problem}"),
+    )
+    .hint("log in as someone who may patch Secrets there, or give `--no-mark`"))
 }

@@ -43,11 +43,14 @@ pub(super) fn run(args: &RestoreArgs, context: &Context) -> Result<(), CommandEr
     let open = opening::open(&input, Format::Yaml, Leniency::default(), context)?;
     let place = args.file.display().to_string();
     let plain = std::str::from_utf8(open.plaintext().expose_secret()).map(SecretText::from);
-    let plain = plain.map_err(|_| CommandError::on(Kind::Read, &place, "is not text").hint("name a backup"))?;
+    let plain =
+        plain.map_err(|_| CommandError::on(Kind::Read, &place, "is not text").hint("name a backup"))?;
     let keys = manifest::read(&place, &plain, Some(context.output))?;
     let stranger = keys.iter().find(|key| key.kind() != Some("Secret") || key.name().is_none());
     if let Some(stranger) = stranger {
-        return Err(stranger.refuse("is no key of a backup; nothing was restored").hint("name a file that `lacre kube keys backup` made"));
+        return Err(stranger
+            .refuse("is no key of a backup; nothing was restored")
+            .hint("name a file that `lacre kube keys backup` made"));
     }
     let cluster = args.cluster.reach()?;
     let mut done = Vec::new();
@@ -73,14 +76,16 @@ fn restore(cluster: &Cluster, key: &Manifest, into: Option<&str>) -> Result<&'st
     }
     if answer.status != 409 {
         let problem = answer.problem("create secrets");
-        return Err(key.refuse(format!("cannot be restored: {problem}"))
-            .hint("log in as someone who may create Secrets there, or name another namespace with `--into`"));
+        return Err(key.refuse(format!("cannot be restored: {problem}")).hint(
+            "log in as someone who may create Secrets there, or name another namespace with `--into`",
+        ));
     }
     let there = cluster.get(&format!("{path}/{}", path_part(text(&secret, "/metadata/name"))))?;
     match there.json().filter(|_| there.is_success()) {
         Some(there) if same(&there, &secret) => Ok("already there"),
-        _ => Err(key.refuse("another Secret of its name is there, and is left alone")
-            .hint("move the key in the cluster to another name first: both may be needed to open what is in git")),
+        _ => Err(key.refuse("another Secret of its name is there, and is left alone").hint(
+            "move the key in the cluster to another name first: both may be needed to open what is in git",
+        )),
     }
 }
 

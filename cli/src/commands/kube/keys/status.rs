@@ -33,7 +33,10 @@ pub(super) fn run(args: &StatusArgs, context: &Context) -> Result<(), CommandErr
     }
     context.output.answer(&lines.join("\n"), &json!({ "namespace": namespace, "keys": keys }))?;
     if lost > 0 {
-        let what = format!("{lost} of {} keys are in no backup: what they opened is lost with the cluster", keys.len());
+        let what = format!(
+            "{lost} of {} keys are in no backup: what they opened is lost with the cluster",
+            keys.len()
+        );
         context.output.warn(&format!("{what} (run `lacre kube keys backup -o keys.yaml`)"));
     }
     Ok(())

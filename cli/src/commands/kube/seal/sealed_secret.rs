@@ -40,7 +40,9 @@ fn seal(
     let mut sealed = String::new();
     let manifests = manifest::read(name, text, Some(context.output))?;
     if manifests.is_empty() {
-        return Err(CommandError::on(Kind::NoDocument, name, "holds no Secret").hint("give the manifest of one"));
+        return Err(
+            CommandError::on(Kind::NoDocument, name, "holds no Secret").hint("give the manifest of one")
+        );
     }
     for manifest in &manifests {
         if manifest.kind() != Some("Secret") {
