@@ -96,9 +96,9 @@ impl SealedManifest {
         Ok(text)
     }
 
-    fn replacement(&self, span: &Span, item: &str) -> Replacement {
+    fn replacement(&self, span: &Span, item: &str) -> Replacement<'static> {
         let old = &self.text[span.place.clone()];
-        Replacement { place: span.place.clone(), text: span::rewritten(old, &span.style, item) }
+        Replacement { place: span.place.clone(), text: span::rewritten(old, &span.style, item).into() }
     }
 
     /// Whether `text` says what this one does with `resealed` in it.
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
                     );
                     self.fault(entry.place.start, reason)
                 })?;
-                spans.insert(entry.name.clone(), span);
+                spans.insert(entry.name.to_string(), span);
             }
         }
         let legacy =
