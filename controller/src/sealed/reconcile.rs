@@ -100,7 +100,7 @@ async fn look_and_report(object: &SealedSecret, context: &Context) -> Result<Act
     }
     match outcome {
         Outcome::Failed(trouble) => reported.and(Err(trouble.failure)),
-        Outcome::Synced(_) | Outcome::Drifted(_) => reported,
+        Outcome::Synced { .. } | Outcome::Drifted(_) => reported,
     }?;
     context.memory.succeed(&object.metadata);
     Ok(next_look(context.resync))
@@ -251,9 +251,9 @@ impl Look<'_> {
         };
         match revise(live, wanted, extent) {
             Ok(revision) if revision.changes.is_empty() => {
-                Ok(self.settled(Written::Nothing, live.metadata.resource_version.clone()))
+                Ok(self.settled(wanted, Written::Nothing, live.metadata.resource_version.clone()))
             }
-            Ok(revision) => self.replace(revision).await,
+            Ok(revision) => self.replace(wanted, revision).await,
             Err(Fixed::Type(_)) if self.synced && extent == Extent::Whole => {
                 self.exchange(wanted, live).await
             }
@@ -266,15 +266,15 @@ impl Look<'_> {
             return Ok(settled);
         }
         let version = write::create(&self.secrets, wanted).await.map_err(updating)?;
-        Ok(self.settled(Written::Created, version))
+        Ok(self.settled(wanted, Written::Created, version))
     }
 
-    async fn replace(&self, revision: Revision) -> Result<Settled, Trouble> {
+    async fn replace(&self, wanted: &Wanted, revision: Revision) -> Result<Settled, Trouble> {
         if let Some(settled) = self.hold_back(|| revision.changes.clone()) {
             return Ok(settled);
         }
         let version = write::replace(&self.secrets, &revision).await.map_err(updating)?;
-        Ok(self.settled(Written::Changed(revision.changes), version))
+        Ok(self.settled(wanted, Written::Changed(revision.changes), version))
     }
 
     /// Puts a Secret of the right type in the place of one that somebody exchanged for another. Only of a Secret that had
@@ -291,7 +291,7 @@ impl Look<'_> {
             deleted => deleted.map_err(updating)?,
         }
         let version = write::create(&self.secrets, wanted).await.map_err(updating)?;
-        Ok(self.settled(Written::Changed(vec!["type".to_owned()]), version))
+        Ok(self.settled(wanted, Written::Changed(vec!["type".to_owned()]), version))
     }
 
     /// Whether drift is left alone: for ever, because it is only to be told, or for a while, because it was repaired again
@@ -333,9 +333,10 @@ impl Look<'_> {
         Trouble { stage: Stage::Update, failure: Failure::new(Reason::ImmutableField, message), known }
     }
 
-    fn settled(&self, written: Written, version: Option<String>) -> Settled {
+    fn settled(&self, wanted: &Wanted, written: Written, version: Option<String>) -> Settled {
         self.context.memory.settle(&self.object.metadata, version);
-        Settled::Outcome(Outcome::Synced(written))
+        let keys = wanted.opened_by().to_vec();
+        Settled::Outcome(Outcome::Synced { written, keys })
     }
 
     fn place(&self) -> String {

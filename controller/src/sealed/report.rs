@@ -77,8 +77,13 @@ impl Trouble {
 /// What became of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Its Secret is as it shall be, which took this.
-    Synced(Written),
+    /// Its Secret is as it shall be.
+    Synced {
+        /// What that took.
+        written: Written,
+        /// Names of the keys that it still needs.
+        keys: Vec<String>,
+    },
     /// Its Secret was right and is not any more in these parts, and is only to be watched.
     Drifted(Vec<String>),
     /// It could not be turned into its Secret, which stays as it was.
@@ -88,7 +93,7 @@ pub enum Outcome {
 impl Outcome {
     fn reason(&self) -> String {
         match self {
-            Self::Synced(_) => "Unsealed".to_owned(),
+            Self::Synced { .. } => "Unsealed".to_owned(),
             Self::Drifted(_) => Reason::Drifted.to_string(),
             Self::Failed(trouble) => trouble.failure.reason.to_string(),
         }
@@ -96,7 +101,10 @@ impl Outcome {
 
     fn message(&self) -> String {
         match self {
-            Self::Synced(_) => "the Secret is as it was sealed".to_owned(),
+            Self::Synced { keys, .. } => match keys.as_slice() {
+                [] => "the Secret is as it was sealed".to_owned(),
+                keys => format!("the Secret is as it was sealed; it needs the key {}", keys.join(", ")),
+            },
             Self::Drifted(what) => {
                 format!("the Secret was changed: {}; --drift=report leaves it so", what.join(", "))
             }
@@ -107,7 +115,7 @@ impl Outcome {
     /// What `Synced` says: nothing when it is true.
     fn text(&self) -> String {
         match self {
-            Self::Synced(_) => String::new(),
+            Self::Synced { .. } => String::new(),
             Self::Drifted(_) => self.message(),
             Self::Failed(trouble) if trouble.stage == Stage::Unmanaged => {
                 format!("failed update: {}", trouble.text())
@@ -118,7 +126,7 @@ impl Outcome {
 
     fn abnormal(&self) -> Option<&'static str> {
         match self {
-            Self::Synced(_) => None,
+            Self::Synced { .. } => None,
             Self::Drifted(_) => Some("Stalled"),
             Self::Failed(trouble) => Some(match trouble.failure.reason.retry() {
                 Retry::Never => "Stalled",
@@ -166,7 +174,7 @@ impl Reporter {
         let place = place(&object.metadata);
         let labels = object.metadata.labels.as_ref();
         let instance = labels.and_then(|labels| labels.get(INSTANCE_LABEL)).map_or("", String::as_str);
-        let status = if matches!(outcome, Outcome::Synced(_)) { "True" } else { "False" };
+        let status = if matches!(outcome, Outcome::Synced { .. }) { "True" } else { "False" };
         for condition in ["Synced", "Ready"] {
             self.metrics.sealed.condition(&place, condition, status, instance);
         }
@@ -174,12 +182,12 @@ impl Reporter {
             Outcome::Failed(trouble) => {
                 self.metrics.sealed.unseal_failed(trouble.stage.metric(), object.namespace());
             }
-            Outcome::Synced(written) if *written != Written::Nothing => {
+            Outcome::Synced { written, .. } if *written != Written::Nothing => {
                 if was_synced(before, object.metadata.generation) {
                     self.metrics.repaired();
                 }
             }
-            Outcome::Synced(_) | Outcome::Drifted(_) => {}
+            Outcome::Synced { .. } | Outcome::Drifted(_) => {}
         }
     }
 
@@ -232,7 +240,7 @@ fn upon(object: &SealedSecret, version: Option<String>, status: &Value) -> Seale
 /// The status that `outcome` gives an object of `generation` whose status was `before`.
 pub fn next_status(before: &Value, generation: Option<i64>, outcome: &Outcome, now: Timestamp) -> Value {
     let now = to_seconds(now).to_string();
-    let status = if matches!(outcome, Outcome::Synced(_)) { "True" } else { "False" };
+    let status = if matches!(outcome, Outcome::Synced { .. }) { "True" } else { "False" };
     let reason = outcome.reason();
     let of = |type_: &str, status: &str, message: &str| {
         let last = condition(before, type_).filter(|last| last["status"] == status);
@@ -285,15 +293,15 @@ pub fn was_synced(status: &Value, generation: Option<i64>) -> bool {
 fn event(before: &Value, generation: Option<i64>, outcome: &Outcome) -> Option<(Kind, String, String)> {
     let last = condition(before, "Synced");
     let is_new = last.is_none_or(|last| {
-        let status = if matches!(outcome, Outcome::Synced(_)) { "True" } else { "False" };
+        let status = if matches!(outcome, Outcome::Synced { .. }) { "True" } else { "False" };
         last["status"] != status || text(last, "message") != outcome.text()
     });
     match outcome {
-        Outcome::Synced(Written::Changed(what)) if was_synced(before, generation) => {
+        Outcome::Synced { written: Written::Changed(what), .. } if was_synced(before, generation) => {
             let message = format!("{UNSEALED}; the Secret was changed and is put right: {}", what.join(", "));
             Some((Kind::Normal, "Unsealed".to_owned(), message))
         }
-        Outcome::Synced(written) => {
+        Outcome::Synced { written, .. } => {
             let is_worth_it = is_new || *written != Written::Nothing;
             is_worth_it.then(|| (Kind::Normal, "Unsealed".to_owned(), UNSEALED.to_owned()))
         }
@@ -349,8 +357,12 @@ mod tests {
         })
     }
 
+    fn synced_by(written: Written) -> Outcome {
+        Outcome::Synced { written, keys: vec!["key".to_owned()] }
+    }
+
     fn synced() -> Outcome {
-        Outcome::Synced(Written::Created)
+        synced_by(Written::Created)
     }
 
     fn first(outcome: &Outcome) -> Value {
@@ -453,7 +465,7 @@ mod tests {
 
     #[test]
     fn events_tell_writes_and_changes_and_no_look_without_either() {
-        let nothing = Outcome::Synced(Written::Nothing);
+        let nothing = synced_by(Written::Nothing);
         assert_eq!(
             told(&Value::Null, &nothing).as_deref(),
             Some("Unsealed: SealedSecret unsealed successfully")
@@ -461,10 +473,10 @@ mod tests {
         let synced = first(&nothing);
         assert_eq!(told(&synced, &nothing), None);
         assert_eq!(
-            told(&synced, &Outcome::Synced(Written::Created)).as_deref(),
+            told(&synced, &synced_by(Written::Created)).as_deref(),
             Some("Unsealed: SealedSecret unsealed successfully")
         );
-        let repaired = Outcome::Synced(Written::Changed(vec!["k".to_owned(), "label x".to_owned()]));
+        let repaired = synced_by(Written::Changed(vec!["k".to_owned(), "label x".to_owned()]));
         assert!(told(&synced, &repaired).is_some_and(|told| told.ends_with("put right: k, label x")));
         let unknown = failed(Stage::Unseal, Reason::NotOpened, Some("no key could decrypt secret (k)"));
         let text = "ErrUnsealFailed: Failed to unseal: no key could decrypt secret (k)";

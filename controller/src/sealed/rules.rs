@@ -87,6 +87,7 @@ mod tests {
 
     use super::*;
     use crate::sealed::api::SealedSecret;
+    use crate::sealed::unseal::Opened;
 
     fn rules(restrict: bool, allowed: &[&str]) -> Rules {
         let policy = Policy {
@@ -106,14 +107,18 @@ mod tests {
             uid: Some("1".to_owned()),
             ..ObjectMeta::default()
         };
-        let opened = PlainSecret {
+        let secret = PlainSecret {
             metadata: template.as_object().cloned().unwrap_or_default(),
             type_: type_.to_owned(),
             immutable: None,
             data: BTreeMap::new(),
             opened_by: Vec::new(),
         };
-        Wanted::new(&SealedSecret::new(metadata, Value::Null, Value::Null), opened).unwrap()
+        Wanted::new(
+            &SealedSecret::new(metadata, Value::Null, Value::Null),
+            Opened { secret, keys: Vec::new() },
+        )
+        .unwrap()
     }
 
     fn check(rules: &Rules, wanted: &Wanted, expected: Option<Reason>) {

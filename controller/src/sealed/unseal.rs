@@ -1,38 +1,45 @@
 //! Opens a SealedSecret with the keys of this moment, and says why it does not open.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lacre_crypto::object::SealedSecret;
-use lacre_crypto::object::sealed_secret::{PlainSecret, UnsealError, UnsealOptions};
+use lacre_crypto::object::sealed_secret::{Cause, Diagnosis, PlainSecret, UnsealError, UnsealOptions};
 use lacre_crypto::sealed_item::ItemError;
 
 use super::keys::SealingKeys;
 use super::report::{Stage, Trouble};
 use crate::error::{Failure, Reason};
 
+/// A Secret, and the names of the keys that opened it, sorted.
+pub struct Opened {
+    /// The Secret.
+    pub secret: PlainSecret,
+    /// The keys.
+    pub keys: Vec<String>,
+}
+
 /// The Secret that `sealed` stands for. Which keys opened it is remembered.
 ///
 /// # Errors
 /// Why it does not open, in the words of Sealed Secrets and in ours.
-pub async fn open(
-    sealed: SealedSecret,
-    keys: &SealingKeys,
-    how: UnsealOptions,
-) -> Result<PlainSecret, Trouble> {
+pub async fn open(sealed: SealedSecret, keys: &SealingKeys, how: UnsealOptions) -> Result<Opened, Trouble> {
     let place = (sealed.namespace.clone(), sealed.name.clone());
     let held = keys.ordered_for(&place);
-    let (fingerprints, has_keys) =
-        (held.iter().map(|key| key.fingerprint.clone()).collect::<Vec<_>>(), !held.is_empty());
+    let (opening, has_keys) = (held.clone(), !held.is_empty());
     // On a thread that may block: it computes, and spreads over the processors by itself.
-    let opening = tokio::task::spawn_blocking(move || {
-        let keys: Vec<_> = held.iter().map(|held| &held.key).collect();
-        sealed.open(&keys, &how)
+    let opened = tokio::task::spawn_blocking(move || {
+        let keys: Vec<_> = opening.iter().map(|held| &held.key).collect();
+        sealed.open(&keys, &how).map_err(|error| {
+            let diagnoses = sealed.diagnose(&error, &keys, &[]);
+            trouble(&error, &diagnoses, has_keys)
+        })
     });
-    let opened = opening.await.map_err(|_| ended_unexpectedly())?;
-    let opened = opened.map_err(|error| trouble(&error, has_keys))?;
-    let opened_by = opened.opened_by.iter().filter_map(|index| Some((fingerprints.get(*index)?.clone(), 1)));
-    keys.remember(&place, &opened_by.collect::<BTreeMap<_, _>>());
-    Ok(opened)
+    let secret = opened.await.map_err(|_| ended_unexpectedly())??;
+    let opened_by: Vec<_> = secret.opened_by.iter().filter_map(|index| held.get(*index)).collect();
+    let used: BTreeMap<_, _> = opened_by.iter().map(|key| (key.fingerprint.clone(), 1)).collect();
+    keys.remember(&place, &used);
+    let keys = opened_by.iter().map(|key| key.name.clone()).collect::<BTreeSet<_>>();
+    Ok(Opened { secret, keys: keys.into_iter().collect() })
 }
 
 fn ended_unexpectedly() -> Trouble {
@@ -40,17 +47,16 @@ fn ended_unexpectedly() -> Trouble {
     Trouble::new(Stage::Unseal, Failure::new(Reason::InvalidObject, message))
 }
 
-fn trouble(error: &UnsealError, has_keys: bool) -> Trouble {
+fn trouble(error: &UnsealError, diagnoses: &[Diagnosis], has_keys: bool) -> Trouble {
     let (reason, message) = match error {
         UnsealError::Items(_) | UnsealError::Legacy(_) if !has_keys => (
             Reason::NoSealingKey,
             "there is no sealing key yet; it is opened as soon as there is one".to_owned(),
         ),
-        UnsealError::Items(failures) => {
-            let lines = failures.iter().map(|failure| format!("{}: {}", failure.item, failure.error));
-            (gravest(failures.iter().map(|failure| &failure.error)), lines.collect::<Vec<_>>().join("; "))
+        UnsealError::Items(_) | UnsealError::Legacy(_) => {
+            let lines = diagnoses.iter().map(ToString::to_string).collect::<Vec<_>>();
+            (gravest(diagnoses), lines.join("; "))
         }
-        UnsealError::Legacy(error) => (reason(error), format!("spec.data: {error}")),
         UnsealError::LegacyBesideItems | UnsealError::LegacyContent | UnsealError::LegacyRefused => {
             (Reason::InvalidObject, error.to_string())
         }
@@ -64,16 +70,19 @@ fn trouble(error: &UnsealError, has_keys: bool) -> Trouble {
 }
 
 /// Of several causes the one that another key would not heal.
-fn gravest<'a>(errors: impl Iterator<Item = &'a ItemError>) -> Reason {
-    let reasons = errors.map(reason).filter(|reason| *reason != Reason::NotOpened);
-    reasons.min().unwrap_or(Reason::NotOpened)
+fn gravest(diagnoses: &[Diagnosis]) -> Reason {
+    let reasons = diagnoses.iter().map(|diagnosis| reason(&diagnosis.cause));
+    reasons.filter(|reason| *reason != Reason::NotOpened).min().unwrap_or(Reason::NotOpened)
 }
 
-fn reason(error: &ItemError) -> Reason {
-    match error {
-        ItemError::Base64 { .. } => Reason::InvalidBase64,
-        ItemError::Corrupt { .. } | ItemError::TooShort { .. } => Reason::ValueMismatch,
-        ItemError::NoKeyOfSize { .. } | ItemError::NotOpened { .. } => Reason::NotOpened,
+fn reason(cause: &Cause) -> Reason {
+    match cause {
+        Cause::Item(ItemError::Base64 { .. }) => Reason::InvalidBase64,
+        Cause::Item(ItemError::Corrupt { .. } | ItemError::TooShort { .. }) => Reason::ValueMismatch,
+        Cause::SealedFor { .. } => Reason::ScopeMismatch,
+        Cause::Item(ItemError::NoKeyOfSize { .. } | ItemError::NotOpened { .. }) | Cause::Unknown { .. } => {
+            Reason::NotOpened
+        }
     }
 }
 
@@ -83,17 +92,21 @@ mod tests {
 
     use super::*;
 
-    fn items(failures: &[(&str, ItemError)]) -> UnsealError {
+    fn told(causes: &[(&str, ItemError)], has_keys: bool) -> Trouble {
         let failure =
             |(item, error): &(&str, ItemError)| ItemFailure { item: item.to_string(), error: error.clone() };
-        UnsealError::Items(failures.iter().map(failure).collect())
+        let diagnosis = |(item, error): &(&str, ItemError)| Diagnosis {
+            item: item.to_string(),
+            cause: Cause::Item(error.clone()),
+        };
+        let diagnoses: Vec<_> = causes.iter().map(diagnosis).collect();
+        trouble(&UnsealError::Items(causes.iter().map(failure).collect()), &diagnoses, has_keys)
     }
 
     #[test]
     fn the_known_text_stands_beside_the_precise_one() {
-        let error =
-            items(&[("b", ItemError::NotOpened { tried: 2 }), ("a", ItemError::NotOpened { tried: 2 })]);
-        let trouble = trouble(&error, true);
+        let unknown = ItemError::NotOpened { tried: 2 };
+        let trouble = told(&[("b", unknown.clone()), ("a", unknown)], true);
         assert_eq!(trouble.known.as_deref(), Some("no key could decrypt secret (a, b)"));
         assert_eq!(trouble.failure.reason, Reason::NotOpened);
         assert!(trouble.failure.message.contains("a: none of the 2 keys"), "{}", trouble.failure);
@@ -102,21 +115,18 @@ mod tests {
     #[test]
     fn what_no_key_heals_outweighs_what_one_might() {
         let unknown = ItemError::NotOpened { tried: 1 };
-        let reason = |error: &UnsealError| trouble(error, true).failure.reason;
+        let reason = |causes: &[(&str, ItemError)]| told(causes, true).failure.reason;
         assert_eq!(
-            reason(&items(&[("a", unknown.clone()), ("b", ItemError::Base64 { at: 4 })])),
+            reason(&[("a", unknown.clone()), ("b", ItemError::Base64 { at: 4 })]),
             Reason::InvalidBase64
         );
-        assert_eq!(
-            reason(&items(&[("a", ItemError::Corrupt { key: 0 }), ("b", unknown)])),
-            Reason::ValueMismatch
-        );
+        assert_eq!(reason(&[("a", ItemError::Corrupt { key: 0 }), ("b", unknown)]), Reason::ValueMismatch);
     }
 
     #[test]
     fn without_any_key_one_is_waited_for() {
-        let error = items(&[("a", ItemError::NotOpened { tried: 0 })]);
-        assert_eq!(trouble(&error, false).failure.reason, Reason::NoSealingKey);
-        assert_eq!(trouble(&error, false).known.as_deref(), Some("no key could decrypt secret (a)"));
+        let trouble = told(&[("a", ItemError::NotOpened { tried: 0 })], false);
+        assert_eq!(trouble.failure.reason, Reason::NoSealingKey);
+        assert_eq!(trouble.known.as_deref(), Some("no key could decrypt secret (a)"));
     }
 }

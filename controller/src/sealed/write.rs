@@ -10,13 +10,13 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource;
 use kube::api::{Api, DeleteParams, ObjectMeta, PostParams, Preconditions};
-use lacre_crypto::object::sealed_secret::PlainSecret as Opened;
 use lacre_crypto::object::sealed_secret::scope::ANNOTATION_ON;
 use lacre_crypto::secret::SecretBytes;
 use serde_json::{Map, Value};
 
 use super::api::SealedSecret;
 use super::target::{MANAGER, MANAGER_OF_PATCHES, MANAGER_WITHOUT_OWNER, SKIP_OWNER};
+use super::unseal::Opened;
 use crate::apply::PlainSecret;
 use crate::error::{Failure, Reason};
 
@@ -36,6 +36,7 @@ pub struct Wanted {
     immutable: Option<bool>,
     data: BTreeMap<String, SecretBytes>,
     has_owner: bool,
+    opened_by: Vec<String>,
 }
 
 impl Wanted {
@@ -44,7 +45,8 @@ impl Wanted {
     /// # Errors
     /// [`Reason::InvalidObject`] when the template's metadata is none.
     pub fn new(object: &SealedSecret, opened: Opened) -> Result<Self, Failure> {
-        let mut metadata = template_metadata(&opened.metadata)?;
+        let Opened { secret, keys } = opened;
+        let mut metadata = template_metadata(&secret.metadata)?;
         metadata.name = object.metadata.name.clone();
         metadata.namespace = object.metadata.namespace.clone();
         let skips = metadata.annotations.as_ref().and_then(|annotations| annotations.get(SKIP_OWNER));
@@ -52,7 +54,14 @@ impl Wanted {
         if has_owner {
             metadata.owner_references = Some(object.controller_owner_ref(&()).into_iter().collect());
         }
-        Ok(Self { metadata, type_: opened.type_, immutable: opened.immutable, data: opened.data, has_owner })
+        Ok(Self {
+            metadata,
+            type_: secret.type_,
+            immutable: secret.immutable,
+            data: secret.data,
+            has_owner,
+            opened_by: keys,
+        })
     }
 
     /// Its type; never empty.
@@ -68,6 +77,11 @@ impl Wanted {
     /// Whether the object shall own it.
     pub fn has_owner(&self) -> bool {
         self.has_owner
+    }
+
+    /// Names of the keys that opened it.
+    pub fn opened_by(&self) -> &[String] {
+        &self.opened_by
     }
 
     fn manager(&self) -> &'static str {
@@ -258,6 +272,7 @@ fn finish_with<T>(what: &str, metadata: &ObjectMeta, answer: kube::Result<T>) ->
 
 #[cfg(test)]
 mod tests {
+    use lacre_crypto::object::sealed_secret;
     use serde_json::json;
 
     use super::*;
@@ -274,14 +289,14 @@ mod tests {
 
     fn wanted_as(metadata: Value, type_: &str, values: &[(&str, &str)]) -> Wanted {
         let value = |(key, value): &(&str, &str)| (key.to_string(), SecretBytes::from(*value));
-        let opened = Opened {
+        let secret = sealed_secret::PlainSecret {
             metadata: metadata.as_object().cloned().unwrap_or_default(),
             type_: type_.to_owned(),
             immutable: None,
             data: values.iter().map(value).collect(),
             opened_by: Vec::new(),
         };
-        Wanted::new(&object(), opened).unwrap()
+        Wanted::new(&object(), Opened { secret, keys: Vec::new() }).unwrap()
     }
 
     fn wanted(values: &[(&str, &str)]) -> Wanted {
@@ -420,14 +435,14 @@ mod tests {
 
     #[test]
     fn what_is_no_metadata_is_told_without_repeating_it() {
-        let opened = Opened {
+        let secret = sealed_secret::PlainSecret {
             metadata: json!({"labels": {"a": ["CANARY"]}}).as_object().cloned().unwrap(),
             type_: String::new(),
             immutable: None,
             data: BTreeMap::new(),
             opened_by: Vec::new(),
         };
-        let failure = Wanted::new(&object(), opened).err().unwrap();
+        let failure = Wanted::new(&object(), Opened { secret, keys: Vec::new() }).err().unwrap();
         assert_eq!(failure.reason, Reason::InvalidObject);
         assert!(!failure.message.contains("CANARY"), "{failure}");
     }

@@ -49,11 +49,14 @@ fn a_scope_annotation_alone_opens_what_was_sealed_for_it() -> Result<()> {
     let world = World::new()?;
     let namespace = world.namespace.clone();
     SealedObject::new(&world, "renamed")?.item_for("k", "alpha", &namespace)?.apply()?;
-    let failed = world.until_sealed_is("renamed", "False", "NotOpened")?;
+    let failed = world.until_sealed_is("renamed", "False", "ScopeMismatch")?;
     assert!(world.find("secret", "renamed")?.is_none());
     assert_eq!(failed["status"]["observedGeneration"], 1);
     let message = condition(&failed, "Synced")["message"].clone();
     assert_eq!(message, "no key could decrypt secret (k)");
+    let ready = condition(&failed, "Ready")["message"].clone();
+    let told = format!("sealed for any name in namespace {namespace}");
+    assert!(ready.as_str().is_some_and(|text| text.contains(&told)), "{ready}");
     let event = world.until_sealed_events("renamed", 1)?;
     let told = "Warning ErrUnsealFailed: Failed to unseal: no key could decrypt secret (k) (sealed-secrets)";
     assert_eq!(event, [told]);
@@ -65,7 +68,7 @@ fn a_scope_annotation_alone_opens_what_was_sealed_for_it() -> Result<()> {
     assert_eq!(data(&world.secret("renamed")?)?, pairs(&[("k", "alpha")]));
 
     SealedObject::new(&world, "wide")?.item_for("k", "beta", "")?.apply()?;
-    world.until_sealed_is("wide", "False", "NotOpened")?;
+    world.until_sealed_is("wide", "False", "ScopeMismatch")?;
     world.patch("sealedsecret", "wide", &annotation("cluster-wide"))?;
     world.until_unsealed("wide")?;
     Ok(())

@@ -25,6 +25,7 @@ use crate::api::SecretMetadata;
 use crate::apply::PlainSecret;
 use crate::error::{Failure, Reason};
 use crate::server::{Health, Part, Presence};
+use crate::watch::Pauses;
 
 /// How long changes are gathered before the keys are loaded again.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -215,8 +216,8 @@ impl SealingKeysUpkeep {
         let secrets: Api<SecretMetadata> = Api::namespaced(self.client.clone(), &self.namespace);
         let labelled = watcher::Config::default().labels(&format!("{KEY_LABEL}={KEY_ACTIVE}"));
         let legacy = watcher::Config::default().fields(&format!("metadata.name={}", self.options.prefix));
-        let labelled = watcher(secrets.clone(), labelled).default_backoff();
-        select(labelled, watcher(secrets, legacy).default_backoff()).boxed()
+        let labelled = watcher(secrets.clone(), labelled).backoff(Pauses::of_a_watch());
+        select(labelled, watcher(secrets, legacy).backoff(Pauses::of_a_watch())).boxed()
     }
 
     /// Waits until something happened that the keys may depend on. Gives whether somebody asks for a new one.
