@@ -39,7 +39,7 @@ enum KubeCommand {
     Keys(keys::KeysArgs),
     #[cfg(feature = "kube")]
     Reseal(reseal::ResealArgs),
-    Seal(seal::SealArgs),
+    Seal(Box<seal::SealArgs>),
     #[cfg(feature = "kube")]
     Unseal(unseal::UnsealArgs),
     #[cfg(feature = "kube")]

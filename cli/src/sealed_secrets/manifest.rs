@@ -236,11 +236,11 @@ impl Typing<'_> {
                 }
                 continue;
             }
-            self.path.push(entry.name.clone());
+            self.path.push(entry.name.to_string());
             self.check_key(source, &entry.name);
             let value = self.value(entry.value)?;
             self.path.pop();
-            map.insert(entry.name.clone(), value);
+            map.insert(entry.name.to_string(), value);
         }
         for one in merged {
             let Value::Object(one) = one else {

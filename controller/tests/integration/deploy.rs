@@ -10,7 +10,10 @@ use lacre_controller::{keyring, leader};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-const DEFINITIONS: [(&str, fn() -> CustomResourceDefinition); 2] = [
+/// A file, and what it is made from.
+type Definition = (&'static str, fn() -> CustomResourceDefinition);
+
+const DEFINITIONS: [Definition; 2] = [
     (include_str!("../../deploy/crd/encryptedsecrets.yaml"), crd::encrypted_secret),
     (include_str!("../../deploy/crd/sealedsecrets.yaml"), crd::sealed_secret),
 ];

@@ -30,7 +30,7 @@ pub(crate) struct KeysArgs {
 
 #[derive(Debug, Subcommand)]
 enum KeysCommand {
-    Backup(backup::BackupArgs),
+    Backup(Box<backup::BackupArgs>),
     Restore(restore::RestoreArgs),
     Status(status::StatusArgs),
 }
