@@ -24,7 +24,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let cluster = Cluster::shared().unwrap();
-        cluster.admin().apply(&sealed_secrets::definition().unwrap()).unwrap();
+        cluster.admin().install(&sealed_secrets::definition().unwrap()).unwrap();
         let namespace = cluster.namespace("kube").unwrap();
         cluster.service_account(&namespace, "controller").unwrap();
         let subject = format!("--serviceaccount={namespace}:controller");

@@ -22,7 +22,7 @@ const RENEWAL: Duration = Duration::from_secs(120);
 fn the_old_token_is_revoked_and_the_new_one_is_found() -> Result<()> {
     let cluster = Cluster::shared()?;
     let admin = cluster.admin();
-    admin.apply_server_side(&serde_json::to_string(&crd::sealed_secret())?, "tester")?;
+    admin.install(&serde_json::to_string(&crd::sealed_secret())?)?;
     admin.run(["wait", "--for=condition=Established", "crd/sealedsecrets.bitnami.com"])?;
     let namespace = cluster.namespace("token")?;
     admin.run(["create", "serviceaccount", "controller", "--namespace", &namespace])?;

@@ -85,6 +85,15 @@ impl Kubectl {
             .map(drop)
     }
 
+    /// Installs what several tests of one cluster install, each in its own version: the last one counts.
+    ///
+    /// # Errors
+    /// It fails.
+    pub fn install(&self, manifest: &str) -> Result<()> {
+        let arguments = ["apply", "--server-side", "--force-conflicts", "--field-manager=tests", "-f", "-"];
+        self.tool().args(arguments).stdin(manifest).run()?.success().map(drop)
+    }
+
     /// A run of it; its discovery cache lies beside the kubeconfig.
     pub fn tool(&self) -> Tool {
         let cache = self.kubeconfig.with_extension("kube-cache");

@@ -13,7 +13,7 @@ const SECRET: &str = "{apiVersion: v1, kind: Secret, metadata: {name: db, namesp
 #[test]
 fn kubeseal_seals_for_the_controller_that_opens() -> Result<()> {
     let cluster = Cluster::shared()?;
-    cluster.admin().apply(&sealed_secrets::definition()?)?;
+    cluster.admin().install(&sealed_secrets::definition()?)?;
     let namespace = cluster.namespace("peer")?;
     cluster.service_account(&namespace, "controller")?;
     let subject = format!("--serviceaccount={namespace}:controller");
@@ -48,7 +48,7 @@ fn kubeseal_seals_for_the_controller_that_opens() -> Result<()> {
 #[ignore = "half a minute, and only a control: the same tests run against our programs in those of the controller"]
 fn its_own_tests_pass_here() -> Result<()> {
     let cluster = Cluster::start()?;
-    cluster.admin().apply(&sealed_secrets::definition()?)?;
+    cluster.admin().install(&sealed_secrets::definition()?)?;
     cluster.service_account("kube-system", "controller")?;
     let binding = ["create", "clusterrolebinding", "all", "--clusterrole=cluster-admin"];
     cluster.admin().run(binding.iter().chain(&["--serviceaccount=kube-system:controller"]))?;

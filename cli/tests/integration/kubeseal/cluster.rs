@@ -26,7 +26,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let cluster = Cluster::shared().unwrap();
-        cluster.admin().apply(&sealed_secrets::definition().unwrap()).unwrap();
+        cluster.admin().install(&sealed_secrets::definition().unwrap()).unwrap();
         let namespace = cluster.namespace("kubeseal").unwrap();
         cluster.service_account(&namespace, "controller").unwrap();
         let subject = format!("--serviceaccount={namespace}:controller");
@@ -217,7 +217,7 @@ fn a_program_logs_in() {
 #[test]
 fn their_own_tests_pass_with_our_kubeseal() {
     let (cluster, sandbox) = (Cluster::start().unwrap(), Sandbox::new());
-    cluster.admin().apply(&sealed_secrets::definition().unwrap()).unwrap();
+    cluster.admin().install(&sealed_secrets::definition().unwrap()).unwrap();
     cluster.service_account("kube-system", "controller").unwrap();
     let binding = ["create", "clusterrolebinding", "all", "--clusterrole=cluster-admin"];
     cluster.admin().run(binding.iter().chain(&["--serviceaccount=kube-system:controller"])).unwrap();

@@ -16,7 +16,7 @@ pub(super) fn install_definition(cluster: &Cluster) -> Result<()> {
         let roles = rights("lacre-system")?.into_iter().filter(|item| item["kind"] == "ClusterRole");
         let definitions = [crd::encrypted_secret(), crd::sealed_secret()].map(serde_json::to_value);
         let definitions = definitions.into_iter().collect::<Result<Vec<_>, _>>()?;
-        cluster.admin().apply_server_side(&list(roles.chain(definitions)), "tester")?;
+        cluster.admin().install(&list(roles.chain(definitions)))?;
         for name in ["crd/encryptedsecrets.lacre.dev", "crd/sealedsecrets.bitnami.com"] {
             cluster.admin().run(["wait", "--for=condition=Established", name, "--timeout=30s"])?;
         }
