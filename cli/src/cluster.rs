@@ -199,11 +199,16 @@ pub(crate) fn path_part(name: &str) -> String {
     part
 }
 
-/// An error with everything below it, since the libraries put what matters at the bottom.
-fn all_causes(error: &dyn std::error::Error) -> String {
+/// An error with everything below it, since the libraries put what matters at the bottom. Not so what concerns logging
+/// in: those errors quote the program that was called, its environment and what it printed, and kubeconfigs.
+fn all_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
-    let mut next = error.source();
+    let mut next = Some(error);
     while let Some(cause) = next {
+        if is_about_credentials(cause) {
+            return "logging in failed as the kubeconfig says it is done (its program, its token or its certificate)"
+                .to_owned();
+        }
         let cause_text = cause.to_string();
         if !text.contains(&cause_text) {
             text = format!("{text}: {cause_text}");
@@ -211,6 +216,11 @@ fn all_causes(error: &dyn std::error::Error) -> String {
         next = cause.source();
     }
     text
+}
+
+fn is_about_credentials(error: &(dyn std::error::Error + 'static)) -> bool {
+    error.is::<kube::client::AuthError>()
+        || matches!(error.downcast_ref::<kube::Error>(), Some(kube::Error::Auth(_)))
 }
 
 #[cfg(test)]

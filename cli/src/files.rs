@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use lacre_crypto::secret::Plaintext;
 use lacre_crypto::{SecretBytes, SecretText};
 
+use crate::compat;
 use crate::error::{CommandError, Kind};
 use crate::output;
 use replacing::{Attributes, Existing, Place};
@@ -121,12 +122,17 @@ fn read_into(mut bytes: Vec<u8>, reader: impl Read, bytes_max: u64) -> io::Resul
     Ok(bytes)
 }
 
-/// Writes `bytes` to `path`, in one step where it is a regular file or none yet.
+/// Writes `bytes` to `path`, in one step where it is a regular file or none yet. Plaintext tightens the mode of a file
+/// that is there.
 pub(crate) fn write(path: &Path, bytes: &[u8], privacy: Privacy) -> Result<(), CommandError> {
     let place = Place::find(path).map_err(|error| write_error(path, &error))?;
-    let attributes = match &place.metadata {
-        Some(old) => Attributes::kept(old),
-        None => Attributes::fresh(privacy),
+    let attributes = match (&place.metadata, privacy) {
+        // Who calls sops may have made the file for others to read.
+        (Some(old), Privacy::OwnerAlone) if !place.direct && !compat::as_sops() => {
+            Attributes::kept(old).for_owner_alone()
+        }
+        (Some(old), _) => Attributes::kept(old),
+        (None, _) => Attributes::fresh(privacy),
     };
     // Waiting for the disk is what takes most of the time of many files. Plaintext where there was no file is only as
     // good as the sealed file that it came from, and that one stays.

@@ -162,14 +162,16 @@ impl Targets {
         Self::find(named, recursive, typed, is_business)
     }
 
-    /// The files whose bytes `mentions` says yes to: all that were named, and those in the named folders.
+    /// The manifests whose bytes `mentions` says yes to, in the named folders, and all files that were named.
     #[cfg(feature = "kube")]
     pub(crate) fn mentioning(
         named: &[PathBuf],
         mentions: impl Fn(&[u8]) -> bool + Sync,
     ) -> Result<Self, CommandError> {
         let is_business = |target: &Target, _: &State| {
-            files::read_bytes(&target.path).is_ok_and(|bytes| mentions(bytes.expose_secret()))
+            let format = Format::from_file_name(&target.path.to_string_lossy());
+            matches!(format, Some(Format::Json | Format::Yaml))
+                && files::read_bytes(&target.path).is_ok_and(|bytes| mentions(bytes.expose_secret()))
         };
         Self::find(named, true, &FormatArgs::default(), is_business)
     }

@@ -7,13 +7,15 @@
 use std::path::{Path, PathBuf};
 
 use kube::config::{
-    AuthInfo, Cluster, Config, Context, KubeConfigOptions, Kubeconfig, NamedAuthInfo, NamedCluster,
-    NamedContext,
+    AuthInfo, Cluster, Config, Context, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedAuthInfo,
+    NamedCluster, NamedContext,
 };
+use lacre_crypto::SecretText;
 
 use super::{ClusterOptions, all_causes};
 use crate::environment;
 use crate::error::{CommandError, Kind};
+use crate::files;
 
 /// Where a pod finds what it is.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -62,9 +64,11 @@ pub(super) async fn config(options: &ClusterOptions) -> Result<Config, CommandEr
     if cluster.server.is_none() {
         return Err(nothing_configured());
     }
+    let user = user(options, &kubeconfig)?;
+    check_token(&user)?;
     let joined = Kubeconfig {
         clusters: vec![named_cluster(cluster)],
-        auth_infos: vec![named_user(user(options, &kubeconfig)?)],
+        auth_infos: vec![named_user(user)],
         contexts: vec![named_context()],
         current_context: Some(JOINED.to_owned()),
         ..Kubeconfig::default()
@@ -74,6 +78,19 @@ pub(super) async fn config(options: &ClusterOptions) -> Result<Config, CommandEr
         .map_err(|error| unusable(&error))?;
     config.read_timeout = options.request_timeout.filter(|limit| !limit.is_zero());
     Ok(config)
+}
+
+/// Whether the token can be sent: the client would end the process over one that cannot.
+fn check_token(user: &AuthInfo) -> Result<(), CommandError> {
+    let written = serde_json::to_value(user).unwrap_or_default();
+    let written = written["token"].as_str().map(SecretText::from);
+    let from_file = user.token_file.as_ref().and_then(|path| std::fs::read_to_string(path).ok());
+    let token = written.or(from_file.map(SecretText::new)).unwrap_or_default();
+    match http::HeaderValue::from_str(token.expose_secret().trim_end_matches('\n')) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(CommandError::general("the token holds a line break or another control character")
+            .hint("take it out where it stands: in the kubeconfig, in its token file or behind `--token`")),
+    }
 }
 
 /// All that kubeconfigs say, merged.
@@ -95,7 +112,12 @@ fn read(options: &ClusterOptions) -> Result<Kubeconfig, CommandError> {
 
 fn read_file(path: &Path) -> Result<Kubeconfig, CommandError> {
     Kubeconfig::read_from(path).map_err(|error| {
-        CommandError::on(Kind::Read, path.display(), all_causes(&error))
+        let problem = match &error {
+            KubeconfigError::ReadConfig(error, _) => files::plain_words(error),
+            // The words of a parser quote the lines around a fault, and tokens stand in them.
+            _ => "is no kubeconfig that can be read (what is in it is not shown)".to_owned(),
+        };
+        CommandError::on(Kind::Read, path.display(), problem)
             .hint("name a kubeconfig that can be read with `--kubeconfig` or KUBECONFIG")
     })
 }
@@ -252,7 +274,7 @@ fn missing(what: &str, name: &str) -> CommandError {
         .hint("`kubectl config view` shows what the kubeconfig has")
 }
 
-fn unusable(error: &dyn std::error::Error) -> CommandError {
+fn unusable(error: &(dyn std::error::Error + 'static)) -> CommandError {
     CommandError::general(format!("the kubeconfig cannot be used: {}", all_causes(error)))
         .hint("`kubectl config view` shows what it says; name another one with `--kubeconfig`")
 }

@@ -22,6 +22,9 @@ fn plaintext_is_for_its_owner_alone() {
     let sandbox = sealed();
     sandbox.lacre_ok(&["decrypt", "--output", "plain.yaml", "a.yaml"]);
     assert_eq!(mode(&sandbox, "plain.yaml"), 0o600);
+    fs::set_permissions(sandbox.work().join("plain.yaml"), Permissions::from_mode(0o644)).unwrap();
+    sandbox.lacre_ok(&["decrypt", "--output", "plain.yaml", "a.yaml"]);
+    assert_eq!(mode(&sandbox, "plain.yaml"), 0o600, "a file that was there stayed readable for others");
     fs::set_permissions(sandbox.work().join("a.yaml"), Permissions::from_mode(0o644)).unwrap();
     sandbox.lacre_ok(&["decrypt", "--in-place", "a.yaml"]);
     assert_eq!(mode(&sandbox, "a.yaml"), 0o600);

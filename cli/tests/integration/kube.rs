@@ -135,6 +135,12 @@ fn keys_go_into_a_sealed_backup_and_come_back() {
 
     let stranger = sandbox::recipient("stranger");
     world.kube_ok(&["keys", "backup", "--age", &stranger, "-o", "theirs.yaml"]);
+    let theirs = world.sandbox.read("theirs.yaml").replace(&format!("name: {name}"), "name: gone");
+    world.sandbox.write("gone.yaml", &theirs);
+    let said = world.kube_fails(&["keys", "backup", "--age", &ops, "-o", "gone.yaml"]);
+    assert!(said.contains("holds gone, which this cluster does not have"), "{said}");
+    assert_eq!(world.sandbox.read("gone.yaml"), theirs);
+    world.kube_ok(&["keys", "backup", "--replace", "--age", &ops, "-o", "gone.yaml"]);
     assert!(world.kube_fails(&["keys", "restore", "theirs.yaml"]).contains("hint:"));
 }
 

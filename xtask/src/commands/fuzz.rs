@@ -25,7 +25,7 @@ const SECONDS_EACH: u64 = 300;
 const HANG_SECONDS: u64 = 10;
 
 /// Which targets there are, and the ending of the documents that each starts from.
-const TARGETS: [(&str, &str); 15] = [
+const TARGETS: [(&str, &str); 16] = [
     ("binary", "txt"),
     ("dotenv", "env"),
     ("ini", "ini"),
@@ -39,6 +39,7 @@ const TARGETS: [(&str, &str); 15] = [
     ("sealed-json", "json"),
     ("sealed-yaml", "yaml"),
     ("tampered", "yaml"),
+    ("templates", ""),
     ("words", ""),
     ("yaml", "yaml"),
 ];

@@ -21,11 +21,11 @@ use crate::targets::{Target, Targets};
 /// Seal every item of SealedSecrets again, for the newest key, in place.
 ///
 /// Only ciphertext changes: comments, templates, labels and order of the files stay byte for byte. With `--key` and
-/// `--cert` it is done here, without a cluster, and items that are sealed for that certificate already are left alone;
-/// without them the cluster's controller does it, and plaintext never leaves the cluster.
+/// `--cert` it is done here, without a cluster; give the newest key with `--key` as well, and items that are sealed for it
+/// already are left alone. Without keys the cluster's controller does it, and plaintext never leaves the cluster.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  lacre kube reseal apps\n  lacre kube reseal --key keys.yaml --cert cert.pem apps\n  \
+    after_help = "Example:\n  lacre kube reseal apps\n  lacre kube reseal --key old.key,new.key --cert new.pem apps\n  \
     git diff --stat"
 )]
 pub(crate) struct ResealArgs {
@@ -77,7 +77,10 @@ fn reseal(
     context: &Context,
 ) -> Result<&'static str, CommandError> {
     let input = files::read(Some(&target.path), None)?;
-    let manifest = sealed_files::read(&input)?;
+    let manifest = sealed_files::read(&input, target)?;
+    if manifest.objects().is_empty() {
+        return Ok("without any");
+    }
     let resealed = manifest
         .objects()
         .iter()
@@ -97,12 +100,18 @@ fn reseal(
     }
     let line = match (count, args.dry_run) {
         (0, _) => "unchanged, every item is sealed for the newest key".to_owned(),
+        (1, true) => "1 item would be sealed again".to_owned(),
         (_, true) => format!("{count} items would be sealed again"),
+        (1, false) => "1 item sealed again".to_owned(),
         (_, false) => format!("{count} items sealed again"),
     };
     let value = json!({ "file": name, "items": count, "changed": count > 0 && !args.dry_run });
     context.output.done(&format!("{name}: {line}"), &value)?;
-    Ok(if count > 0 { "sealed again" } else { "unchanged" })
+    Ok(match count {
+        0 => "unchanged",
+        _ if args.dry_run => "to be sealed again",
+        _ => "sealed again",
+    })
 }
 
 /// The items that other keys than the newest open, sealed for it.
@@ -115,7 +124,15 @@ fn reseal_here(
     let keys: Vec<_> = keys.iter().collect();
     let place = sealed_files::place(input, object);
     object.secret.reseal(&keys, newest.public(), Extent::Outdated).map_err(|error| match error {
-        ResealError::Unseal(error) => sealed_files::not_opened(&place, &object.secret, &error, &keys),
+        ResealError::Unseal(error) => {
+            let told = sealed_files::not_opened(&place, &object.secret, &error, &keys);
+            match keys.iter().any(|key| key.public() == newest.public()) {
+                true => told,
+                false => told.hint(
+                    "an item may be sealed for `--cert` already: give the key of that certificate with `--key`, too",
+                ),
+            }
+        }
         ResealError::Item(error) => {
             CommandError::on(Kind::Encrypt, place, error).hint("run the command again; the file is as it was")
         }
@@ -128,6 +145,9 @@ fn reseal_by(
     input: &Input,
     object: &SealedObject,
 ) -> Result<Resealed, CommandError> {
+    if object.secret.items.is_empty() {
+        return Ok(Resealed::default());
+    }
     let refuse = |problem: &str| {
         CommandError::on(Kind::Decrypt, sealed_files::place(input, object), problem)
             .hint("`lacre kube validate` says more; the file is as it was")

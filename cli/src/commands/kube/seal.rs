@@ -19,6 +19,10 @@ use crate::error::{CommandError, Kind};
 use crate::files::{self, Privacy};
 use crate::recipients::{self, ReadyGroups};
 
+/// What a SealedSecret has none of.
+#[cfg(feature = "kube")]
+const OTHER_RECIPIENTS: [&str; 3] = ["clusters", "keys_from", "recipients_from_cluster"];
+
 /// Make a Secret manifest into an EncryptedSecret that can be committed and applied.
 ///
 /// The object opens only under the name and in the namespace it is sealed for, unless a wider scope is chosen.
@@ -57,12 +61,12 @@ pub(crate) struct SealArgs {
     keys: KeyArgs,
     /// Make a SealedSecret, for the certificate that the cluster publishes, instead of an EncryptedSecret.
     #[cfg(feature = "kube")]
-    #[arg(long, help_heading = "SealedSecrets", conflicts_with_all = ["clusters", "keys_from", "recipients_from_cluster"])]
+    #[arg(long, help_heading = "SealedSecrets", conflicts_with_all = OTHER_RECIPIENTS)]
     sealed_secret: bool,
     /// Make a SealedSecret, for the certificate in this file or behind this URL.
     #[cfg(feature = "kube")]
     #[arg(long, value_name = "FILE|URL", help_heading = "SealedSecrets")]
-    #[arg(conflicts_with_all = ["clusters", "keys_from", "recipients_from_cluster"])]
+    #[arg(conflicts_with_all = OTHER_RECIPIENTS)]
     cert: Option<String>,
     #[cfg(feature = "kube")]
     #[command(flatten, next_help_heading = "Cluster")]

@@ -13,7 +13,7 @@ use crate::error::{CommandError, Kind};
 use crate::files::{self, Input};
 use crate::opening::{self, Leniency};
 use crate::sealed_secrets::keys;
-use crate::targets::{self, State};
+use crate::targets::{self, State, Target};
 
 /// Most items whose failure is explained for one object.
 const SHOWN_MAX: usize = 5;
@@ -60,15 +60,16 @@ impl OwnKeyArgs {
     }
 }
 
-/// The SealedSecrets in the text of `input`, of which there must be one. Objects of other kinds are left alone.
-pub(super) fn read(input: &Input) -> Result<SealedManifest, CommandError> {
+/// The SealedSecrets in the text of `input`. Objects of other kinds are left alone. A file that was named must hold one;
+/// one of a folder may only mention them.
+pub(super) fn read(input: &Input, target: &Target) -> Result<SealedManifest, CommandError> {
     let name = input.name.display().to_string();
     let format = Format::from_file_name(&name).filter(|format| *format == Format::Json);
     let found = SealedManifest::read(input.content.expose_secret(), format.unwrap_or(Format::Yaml));
     let found = found.map_err(|error| {
         CommandError::on(Kind::Read, &name, error).hint("correct that place; the file is as it was")
     })?;
-    match found.objects().is_empty() {
+    match found.objects().is_empty() && target.folder.is_none() {
         true => Err(CommandError::on(Kind::General, name, "holds no SealedSecret")
             .hint("name the file or folder that holds some")),
         false => Ok(found),
@@ -95,8 +96,14 @@ pub(super) fn place(input: &Input, object: &SealedObject) -> String {
     format!("{}: line {}: {}", input.name.display(), object.line, object.secret.name)
 }
 
-/// Whether the bytes of a file of a folder mention a SealedSecret. Only then it is taken apart: a repository holds much
-/// that is not YAML, and templates that only look like it.
+/// Whether a file of a folder says somewhere that something is of this kind. Only then it is taken apart: a repository
+/// holds much that is not YAML, and templates that only look like it.
 pub(super) fn mentions(bytes: &[u8]) -> bool {
-    bytes.windows(KIND.len()).any(|window| window == KIND.as_bytes())
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let quotes = |character: char| matches!(character, ' ' | '"' | '\'');
+    text.match_indices(KIND).any(|(at, _)| {
+        let line = text[..at].rsplit('\n').next().unwrap_or_default();
+        let key = line.trim_end_matches(quotes).strip_suffix(':').map(|key| key.trim_end_matches(quotes));
+        key.is_some_and(|key| key.ends_with("kind")) && !line.trim_start().starts_with('#')
+    })
 }

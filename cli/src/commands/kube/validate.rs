@@ -1,5 +1,6 @@
 //! `lacre kube validate`: whether SealedSecrets in files are what they must be, and open in the cluster or with keys.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -19,8 +20,8 @@ use crate::error::{CommandError, Kind};
 use crate::files;
 use crate::targets::{Target, Targets};
 
-/// Lengths of an RSA block in bytes that keys in use have.
-const MODULUS_BYTES: [usize; 4] = [256, 384, 512, 1024];
+/// Lengths of an RSA block in bytes that keys may have.
+const MODULUS_BYTES: RangeInclusive<usize> = 256..=1024;
 /// Length of the tag behind a value.
 const TAG_BYTES: usize = 16;
 
@@ -70,7 +71,10 @@ pub(crate) fn run(args: &ValidateArgs, context: &Context) -> Result<(), CommandE
 
 fn validate(target: &Target, judge: &Judge<'_>, context: &Context) -> Result<&'static str, CommandError> {
     let input = files::read(Some(&target.path), None)?;
-    let manifest = sealed_files::read(&input)?;
+    let manifest = sealed_files::read(&input, target)?;
+    if manifest.objects().is_empty() {
+        return Ok("without any");
+    }
     let name = input.name.display().to_string();
     for object in manifest.objects() {
         let place = sealed_files::place(&input, object);
@@ -106,6 +110,12 @@ fn check_form(place: &str, object: &SealedSecret, context: &Context) -> Result<(
                 bytes.len()
             ));
         }
+    }
+    if object.items.is_empty() && object.legacy_data.is_none() && object.template.data.is_empty() {
+        return refuse("holds nothing: it has neither items nor templates".to_owned());
+    }
+    if object.legacy_data.as_deref().is_some_and(|blob| base64_text::decode(blob).is_err()) {
+        return refuse("spec.data is not base64".to_owned());
     }
     let of_template =
         |name: &str| object.template.annotation(name) == Some(sealed_secret::scope::ANNOTATION_ON);

@@ -2,7 +2,7 @@
 //!
 //! The keys go from the API server through memory into the sealed text; nothing is written in the clear.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use lacre_crypto::{Format, SecretText, Selector, SelectorKind, Timestamp};
@@ -15,6 +15,7 @@ use crate::commands::Context;
 use crate::commands::kube::cluster_args::ClusterArgs;
 use crate::error::{CommandError, Kind};
 use crate::files::{self, Privacy};
+use crate::sealed_secrets::manifest;
 use crate::sealed_secrets::print::Form;
 use crate::sealing::Plan;
 
@@ -32,6 +33,9 @@ pub(super) struct BackupArgs {
     /// Write the backup to this file.
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
+    /// Replace a backup although it holds keys that this cluster does not have.
+    #[arg(long)]
+    replace: bool,
     /// Do not mark the keys in the cluster as backed up.
     #[arg(long)]
     no_mark: bool,
@@ -55,6 +59,9 @@ pub(super) fn run(args: &BackupArgs, context: &Context) -> Result<(), CommandErr
         return Err(CommandError::general(format!("namespace {namespace} holds no key to back up"))
             .hint("name the controller's namespace with `--controller-namespace`"));
     }
+    if !args.replace {
+        refuse_to_lose_keys(&args.output, &keys, context)?;
+    }
     let now = lacre_crypto::timestamp(Timestamp::now());
     let name = args.output.display().to_string();
     let sealed = lacre_crypto::encrypt(&plain(&keys, &now), Format::Yaml, &plan.options(&ready))
@@ -66,6 +73,27 @@ pub(super) fn run(args: &BackupArgs, context: &Context) -> Result<(), CommandErr
     let names: Vec<_> = keys.iter().map(|key| text(key, "/metadata/name")).collect();
     let line = format!("{name}: {} keys backed up; keep it away from the cluster", keys.len());
     context.output.done(&line, &json!({ "file": name, "keys": names, "backedUpAt": now }))
+}
+
+/// Whether the file is there and holds a key that is not among `keys`: it may be the only place that has it. Names stay
+/// readable in a backup, so that no key is needed to tell.
+fn refuse_to_lose_keys(path: &Path, keys: &[Value], context: &Context) -> Result<(), CommandError> {
+    if !path.is_file() {
+        return Ok(());
+    }
+    let input = files::read(Some(path), None)?;
+    let place = path.display().to_string();
+    let held = manifest::read(&place, &input.content, Some(context.output))?;
+    let is_there = |name: &str| keys.iter().any(|key| text(key, "/metadata/name") == name);
+    match held.iter().find(|held| !held.name().is_some_and(is_there)) {
+        None => Ok(()),
+        Some(held) => Err(CommandError::on(
+            Kind::Declined,
+            place,
+            format!("holds {}, which this cluster does not have", held.name().unwrap_or("something else")),
+        )
+        .hint("name another file, or insist with `--replace`")),
+    }
 }
 
 /// The keys as one list, each saying when it was backed up.
@@ -84,8 +112,13 @@ fn plain(keys: &[Value], now: &str) -> SecretText {
 fn mark(cluster: &Cluster, key: &Value, now: &str) -> Result<(), CommandError> {
     let (namespace, name) = (text(key, "/metadata/namespace"), text(key, "/metadata/name"));
     let path = format!("/api/v1/namespaces/{}/secrets/{}", path_part(namespace), path_part(name));
-    // The UID keeps the mark from a key of the same name that came in between.
-    let patch = json!({ "metadata": { "uid": key["metadata"]["uid"], "annotations": { BACKED_UP: now } } });
+    // Uid and version keep the mark from what came in between.
+    let metadata = &key["metadata"];
+    let patch = json!({ "metadata": {
+        "uid": metadata["uid"],
+        "resourceVersion": metadata["resourceVersion"],
+        "annotations": { BACKED_UP: now },
+    } });
     let answer = cluster.patch(&path, patch.to_string().into_bytes())?;
     if answer.is_success() {
         return Ok(());
