@@ -18,6 +18,7 @@ pub mod peers;
 pub mod process;
 pub mod scratch;
 pub mod sources;
+pub mod template_case;
 pub mod versions;
 pub mod wait;
 

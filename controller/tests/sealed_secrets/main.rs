@@ -7,4 +7,5 @@ mod moving;
 mod rights;
 mod site;
 mod suite;
+mod templates;
 mod token;

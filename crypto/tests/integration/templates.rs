@@ -1,8 +1,6 @@
 //! Templates give the bytes that the peer gives, and fail where it fails: testdata/templates/.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use lacre_crypto::SecretBytes;
 use lacre_crypto::object::sealed_secret::MissingKey;
@@ -10,55 +8,16 @@ use lacre_crypto::object::template::{
     LIST_ITEMS_MAX, NESTING_MAX, OUTPUT_BYTES_MAX, PATTERN_BYTES_MAX, SOURCE_BYTES_MAX, TEMPLATE_DEPTH_MAX,
     VALUE_DEPTH_MAX, WIDTH_MAX, render,
 };
-
-/// How many cases there are at least: so that a path that moved does not pass for success.
-const CASES_MIN: usize = 500;
-
-struct Case {
-    values: BTreeMap<String, SecretBytes>,
-    source: String,
-    /// The bytes, or nothing where the peer fails.
-    expected: Option<Vec<u8>>,
-}
-
-fn position(bytes: &[u8], part: &str) -> Option<usize> {
-    bytes.windows(part.len()).position(|window| window == part.as_bytes())
-}
-
-fn read(path: &Path) -> Case {
-    let bytes = fs::read(path).unwrap();
-    let (template, expected, error) = ("--- template\n", "\n--- expected\n", "\n--- error\n");
-    let at = position(&bytes, template).unwrap();
-    let rest = &bytes[at + template.len()..];
-    let (source, expected) = match position(rest, expected) {
-        Some(end) => (&rest[..end], Some(rest[end + expected.len()..rest.len() - 1].to_vec())),
-        None => (&rest[..position(rest, error).unwrap()], None),
-    };
-    let source = String::from_utf8(source.to_vec()).unwrap();
-    let mut values = BTreeMap::from([("out".to_owned(), SecretBytes::from(source.as_str()))]);
-    for line in std::str::from_utf8(&bytes[..at]).unwrap().lines() {
-        let (key, value) = line.strip_prefix("value ").unwrap().split_once(": ").unwrap();
-        let value = match value.strip_prefix("hex ") {
-            Some(digits) => (0..digits.len() / 2)
-                .map(|at| u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).unwrap())
-                .collect(),
-            None => serde_json::from_str::<String>(value).unwrap().into_bytes(),
-        };
-        values.insert(key.to_owned(), SecretBytes::new(value));
-    }
-    Case { values, source, expected }
-}
+use xtask::template_case;
 
 #[test]
 fn every_case_gives_the_bytes_of_the_peer() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/templates");
-    let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
-    assert!(paths.len() >= CASES_MIN, "{} cases", paths.len());
     let mut wrong = Vec::new();
-    for path in &paths {
-        let case = read(path);
-        let result = render("out", &case.source, &case.values, MissingKey::Zero);
+    for case in template_case::all().unwrap() {
+        let mut values: BTreeMap<_, _> =
+            case.values.into_iter().map(|(key, value)| (key, SecretBytes::new(value))).collect();
+        values.insert("out".to_owned(), SecretBytes::from(case.source.as_str()));
+        let result = render("out", &case.source, &values, MissingKey::Zero);
         let fits = match (&result, &case.expected) {
             (Ok(bytes), Some(expected)) => bytes.expose_secret() == expected,
             (Err(_), None) => true,
@@ -66,7 +25,7 @@ fn every_case_gives_the_bytes_of_the_peer() {
         };
         if !fits {
             let result = result.map(|bytes| String::from_utf8_lossy(bytes.expose_secret()).into_owned());
-            wrong.push(format!("{}: {result:?}", path.display()));
+            wrong.push(format!("{}: {result:?}", case.name));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
