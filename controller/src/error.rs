@@ -71,6 +71,8 @@ pub enum Reason {
     TemplateMismatch,
     /// The Secret would exceed 1 MiB.
     TooLarge,
+    /// The object holds more items or templates than are worked through.
+    TooMuchWork,
     /// The `sops` block asks for something that objects may not use.
     UnsupportedMetadata,
     /// A sealed value is damaged or stands in another's place.
@@ -97,7 +99,7 @@ pub enum Retry {
 
 impl Reason {
     /// Every reason, for the documentation's test.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::ApiForbidden,
         Self::ApiUnavailable,
         Self::Drifted,
@@ -130,6 +132,7 @@ impl Reason {
         Self::TemplateFailed,
         Self::TemplateMismatch,
         Self::TooLarge,
+        Self::TooMuchWork,
         Self::UnsupportedMetadata,
         Self::ValueMismatch,
         Self::WrappedKeyBroken,

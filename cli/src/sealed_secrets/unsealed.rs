@@ -37,7 +37,7 @@ pub(crate) fn open(
 ) -> Result<Value, CommandError> {
     let sealed = read(manifest)?;
     let keys: Vec<&SealingKey> = keys.iter().collect();
-    let options = UnsealOptions { accept_v1: true, missing_key, render: true };
+    let options = UnsealOptions { accept_v1: true, missing_key, render: true, deadline: None };
     let opened = sealed.open(&keys, &options).map_err(|error| not_opened(&sealed, &error, &keys))?;
     Ok(as_object(&sealed, opened))
 }

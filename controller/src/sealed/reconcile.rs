@@ -17,6 +17,7 @@ use super::keys::SealingKeys;
 use super::report::{Outcome, Reporter, Stage, Trouble, was_synced};
 use super::rules::Rules;
 use super::target::{Claim, SKIP_OWNER, claim};
+use super::unseal::WORK_MAX;
 use super::write::{self, Extent, Fixed, Revision, Wanted, revise};
 use super::{Options, unseal};
 use crate::apply::{PlainSecret, Written};
@@ -231,6 +232,7 @@ impl Look<'_> {
             accept_v1: self.context.options.accept_deprecated_v1_data,
             missing_key: self.context.options.missing_key,
             render: true,
+            deadline: Some(Instant::now() + WORK_MAX),
         };
         let opened = unseal::open(sealed, &self.context.keys, how).await?;
         let wanted =

@@ -19,7 +19,8 @@ pub struct Rules {
     pub policy: Policy,
     /// Whether all of them hold for SealedSecrets, too.
     pub restrict: bool,
-    /// Name that a key Secret had in the first releases of Sealed Secrets, without any label: the prefix of key names.
+    /// What names of key Secrets begin with. In the first releases of Sealed Secrets it was the whole name, without any
+    /// label.
     pub key_prefix: String,
 }
 
@@ -51,8 +52,10 @@ impl Rules {
             return Err(Failure::new(Reason::ForbiddenTemplate, message));
         }
         let (name, namespace) = (metadata.name.as_deref(), metadata.namespace.as_deref());
-        if name == Some(self.key_prefix.as_str()) && namespace == Some(self.policy.own_namespace.as_str()) {
-            let message = format!("a Secret of the name {} is taken for a key here", self.key_prefix);
+        // Longer ones, too: they would occupy the names of keys to come, so that none could be made.
+        let is_name_of_key = name.is_some_and(|name| name.starts_with(&self.key_prefix));
+        if is_name_of_key && namespace == Some(self.policy.own_namespace.as_str()) {
+            let message = format!("names that begin with {} are those of keys here", self.key_prefix);
             return Err(Failure::new(Reason::ForbiddenTarget, message));
         }
         if self.restrict {
@@ -136,6 +139,9 @@ mod tests {
         let legacy = |namespace| wanted(namespace, "sealed-secrets-key", "", json!({}));
         check(&rules(false, &[]), &legacy("home"), Some(Reason::ForbiddenTarget));
         check(&rules(false, &[]), &legacy("shop"), None);
+        let occupied = |namespace| wanted(namespace, "sealed-secrets-keyb2c4d", "", json!({}));
+        check(&rules(false, &[]), &occupied("home"), Some(Reason::ForbiddenTarget));
+        check(&rules(false, &[]), &occupied("shop"), None);
     }
 
     #[test]

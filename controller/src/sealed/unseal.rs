@@ -1,6 +1,7 @@
 //! Opens a SealedSecret with the keys of this moment, and says why it does not open.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use lacre_crypto::object::SealedSecret;
 use lacre_crypto::object::sealed_secret::{Cause, Diagnosis, PlainSecret, UnsealError, UnsealOptions};
@@ -9,6 +10,10 @@ use lacre_crypto::sealed_item::ItemError;
 use super::keys::SealingKeys;
 use super::report::{Stage, Trouble};
 use crate::error::{Failure, Reason};
+
+/// How long an object may be worked on. Such work cannot be broken off from outside: whoever waits may give up, and it
+/// would still hold a processor.
+pub const WORK_MAX: Duration = Duration::from_secs(60);
 
 /// A Secret, and the names of the keys that opened it, sorted.
 pub struct Opened {
@@ -61,6 +66,7 @@ fn trouble(error: &UnsealError, diagnoses: &[Diagnosis], has_keys: bool) -> Trou
             (Reason::InvalidObject, error.to_string())
         }
         UnsealError::Templates(_) => (Reason::TemplateFailed, error.to_string()),
+        UnsealError::TooManyTemplates | UnsealError::TooMuchWork => (Reason::TooMuchWork, error.to_string()),
     };
     Trouble {
         stage: Stage::Unseal,
@@ -91,6 +97,7 @@ mod tests {
     use lacre_crypto::object::sealed_secret::ItemFailure;
 
     use super::*;
+    use crate::error::Retry;
 
     fn told(causes: &[(&str, ItemError)], has_keys: bool) -> Trouble {
         let failure =
@@ -121,6 +128,14 @@ mod tests {
             Reason::InvalidBase64
         );
         assert_eq!(reason(&[("a", ItemError::Corrupt { key: 0 }), ("b", unknown)]), Reason::ValueMismatch);
+    }
+
+    #[test]
+    fn what_takes_too_long_is_not_tried_again_by_itself() {
+        for error in [UnsealError::TooMuchWork, UnsealError::TooManyTemplates] {
+            let reason = trouble(&error, &[], true).failure.reason;
+            assert_eq!((reason, reason.retry()), (Reason::TooMuchWork, Retry::Never));
+        }
     }
 
     #[test]

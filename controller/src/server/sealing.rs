@@ -110,7 +110,7 @@ impl Sealing {
         client: Client,
         request: Request,
     ) -> Result<(Verdict, Bytes), Response> {
-        let verdict = limit.judge(&name_of(client.0, request.headers()), Instant::now());
+        let verdict = limit.judge(&name_of(client.0, request.headers(), &self.proxies), Instant::now());
         if verdict.retry_after_seconds.is_some() {
             return Err(with_limits(verdict, text(StatusCode::TOO_MANY_REQUESTS, "limit exceeded\n")));
         }
@@ -202,8 +202,11 @@ pub async fn counted(State(sealing): State<Arc<Sealing>>, request: Request, next
 }
 
 /// Who asks. Through the API server's proxy, that is who the proxy says: it writes the last entry. What stands before it,
-/// the client wrote itself.
-fn name_of(client: IpAddr, headers: &HeaderMap) -> String {
+/// the client wrote itself. Where it is known which addresses are `proxies`, nobody else is believed.
+fn name_of(client: IpAddr, headers: &HeaderMap, proxies: &[IpAddr]) -> String {
+    if !proxies.is_empty() && !proxies.contains(&client) {
+        return client.to_string();
+    }
     let forwarded = headers.get_all("x-forwarded-for").iter().next_back();
     let forwarded = forwarded.and_then(|value| value.to_str().ok()?.rsplit(',').next());
     let last = forwarded.map(str::trim).filter(|last| !last.is_empty());
@@ -252,11 +255,16 @@ mod tests {
     use super::*;
 
     fn name(forwarded: &[&str]) -> String {
+        name_with(&[], forwarded)
+    }
+
+    fn name_with(proxies: &[&str], forwarded: &[&str]) -> String {
         let mut headers = HeaderMap::new();
         for value in forwarded {
             headers.append("x-forwarded-for", value.parse().unwrap());
         }
-        name_of("10.0.0.1".parse().unwrap(), &headers)
+        let proxies: Vec<_> = proxies.iter().map(|address| address.parse().unwrap()).collect();
+        name_of("10.0.0.1".parse().unwrap(), &headers, &proxies)
     }
 
     #[test]
@@ -266,5 +274,12 @@ mod tests {
         assert_eq!(name(&["9.9.9.9", "1.1.1.1,3.3.3.3 "]), "3.3.3.3");
         assert_eq!(name(&["1.1.1.1, "]), "10.0.0.1");
         assert_eq!(name(&[&"x".repeat(1000)]).len(), CLIENT_CHARS_MAX);
+    }
+
+    #[test]
+    fn nobody_but_a_known_proxy_names_another_client() {
+        let forwarded = ["1.1.1.1"];
+        assert_eq!(name_with(&["10.0.0.2", "10.0.0.1"], &forwarded), "1.1.1.1");
+        assert_eq!(name_with(&["10.0.0.2"], &forwarded), "10.0.0.1");
     }
 }

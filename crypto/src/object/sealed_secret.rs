@@ -21,7 +21,7 @@ pub mod seal;
 pub mod unseal_error;
 
 pub use diagnosis::{Cause, Diagnosis, ItemPlace};
-pub use open::{MissingKey, PlainSecret, UnsealOptions};
+pub use open::{MissingKey, PlainSecret, TEMPLATES_MAX, UnsealOptions};
 pub use reseal::{Extent, ResealError, Resealed};
 pub use rewrap::{SealedManifest, SealedObject};
 pub use scope::ItemScope;

@@ -10,7 +10,7 @@ use lacre_crypto::{Format, SecretBytes};
 use crate::sealed_items::key;
 
 const OPTIONS: UnsealOptions =
-    UnsealOptions { accept_v1: true, missing_key: MissingKey::Error, render: false };
+    UnsealOptions { accept_v1: true, missing_key: MissingKey::Error, render: false, deadline: None };
 /// Where a test's text has an item.
 const MARK: &str = "ITEM";
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lacre_crypto::object::sealed_secret::{
     Cause, Extent, ItemPlace, ItemScope, MissingKey, PlainSecret, SealSecretOptions, SealedManifest,
-    SealedSecret, UnsealError, UnsealOptions, seal_secret,
+    SealedSecret, TEMPLATES_MAX, UnsealError, UnsealOptions, seal_secret,
 };
 use lacre_crypto::sealed_item;
 use lacre_crypto::sealing_key::{Certificate, SealingKey};
@@ -20,7 +21,7 @@ use xtask::process::{Finished, Tool};
 use crate::sealed_items::key;
 
 const OPTIONS: UnsealOptions =
-    UnsealOptions { accept_v1: true, missing_key: MissingKey::Error, render: true };
+    UnsealOptions { accept_v1: true, missing_key: MissingKey::Error, render: true, deadline: None };
 
 /// A key, its certificate, and a folder in which `kubeseal` finds both.
 struct Peer {
@@ -290,6 +291,25 @@ fn the_secret_is_that_of_kubeseal_with_templates_and_metadata() {
         let theirs = theirs.into_iter().map(|(name, value)| (name, value.as_str().unwrap_or_default()));
         assert!(theirs.eq(ours.iter().map(|(name, text)| (*name, text.as_str()))), "{object}");
     }
+}
+
+#[test]
+fn no_item_is_opened_after_the_deadline_and_no_object_has_templates_without_end() {
+    let peer = Peer::new("rsa-2048");
+    let open = |templates: usize, options| {
+        let data: serde_json::Map<_, _> =
+            (0..templates).map(|number| (format!("t{number}"), "{{ .a }}".into())).collect();
+        let object = SealedSecret::from_json(&templated(&peer, json!({"data": data}))).unwrap();
+        object.open(&[&peer.key], &options).map(|plain| plain.data.len())
+    };
+    let now = Instant::now();
+    let until = |deadline| UnsealOptions { deadline: Some(deadline), ..OPTIONS };
+    assert_eq!(open(3, until(now)), Err(UnsealError::TooMuchWork));
+    assert_eq!(open(3, until(now + Duration::from_secs(3600))), Ok(5));
+    assert_eq!(open(TEMPLATES_MAX, OPTIONS), Ok(TEMPLATES_MAX + 2));
+    assert_eq!(open(TEMPLATES_MAX + 1, OPTIONS), Err(UnsealError::TooManyTemplates));
+    let unrendered = UnsealOptions { render: false, ..OPTIONS };
+    assert_eq!(open(TEMPLATES_MAX + 1, unrendered), Ok(2));
 }
 
 #[test]

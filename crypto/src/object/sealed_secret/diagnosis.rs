@@ -145,7 +145,9 @@ impl SealedSecret {
             UnsealError::LegacyBesideItems
             | UnsealError::LegacyContent
             | UnsealError::LegacyRefused
-            | UnsealError::Templates(_) => Vec::new(),
+            | UnsealError::Templates(_)
+            | UnsealError::TooManyTemplates
+            | UnsealError::TooMuchWork => Vec::new(),
         }
     }
 

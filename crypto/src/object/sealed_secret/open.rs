@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::time::Instant;
 
 use serde_json::{Map, Value};
 
@@ -12,6 +13,9 @@ use crate::parallel;
 use crate::sealed_item::{Item, ItemError, OpenedItem};
 use crate::sealing_key::SealingKey;
 use crate::secret::SecretBytes;
+
+/// Most templates of an object. Each may take as many steps as one rendering is allowed.
+pub const TEMPLATES_MAX: usize = 1000;
 
 /// What a template does with a name that is not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +36,8 @@ pub struct UnsealOptions {
     pub missing_key: MissingKey,
     /// Whether templates are rendered. Whoever answers strangers must not: a template can ask about a value bit by bit.
     pub render: bool,
+    /// When no further item or template is begun; none for never. Whoever opens the objects of strangers sets it.
+    pub deadline: Option<Instant>,
 }
 
 /// The Secret that an object stands for.
@@ -58,12 +64,15 @@ impl SealedSecret {
         if let Some(blob) = self.legacy(options.accept_v1)? {
             return self.open_legacy(keys, blob);
         }
-        let opened = self.open_items(keys)?;
+        if options.render && self.template.data.len() > TEMPLATES_MAX {
+            return Err(UnsealError::TooManyTemplates);
+        }
+        let opened = self.open_items_until(keys, options.deadline)?;
         let opened_by = opened.values().map(|item| item.key).collect::<BTreeSet<_>>().into_iter().collect();
         let mut data: BTreeMap<_, _> =
             opened.into_iter().map(|(name, item)| (name, item.plaintext)).collect();
         if options.render && !self.template.data.is_empty() {
-            self.render(&mut data, options.missing_key)?;
+            self.render(&mut data, options)?;
         }
         Ok(PlainSecret {
             metadata: self.placed(self.template.metadata.clone()),
@@ -90,19 +99,32 @@ impl SealedSecret {
     /// # Errors
     /// [`UnsealError::Items`] with every item that does not open.
     pub fn open_items(&self, keys: &[&SealingKey]) -> Result<BTreeMap<String, OpenedItem>, UnsealError> {
+        self.open_items_until(keys, None)
+    }
+
+    fn open_items_until(
+        &self,
+        keys: &[&SealingKey],
+        deadline: Option<Instant>,
+    ) -> Result<BTreeMap<String, OpenedItem>, UnsealError> {
         let (label, items) = (self.label(), self.items.iter().collect::<Vec<_>>());
         let work = |range: Range<usize>| {
             let mut order: Vec<_> = (0..keys.len()).collect();
-            let open = |(name, text): &(&String, &String)| {
+            let mut open = |(name, text): &(&String, &String)| {
                 let opened = Item::parse(text).and_then(|item| item.open(keys, &order, &label));
                 if let Ok(opened) = &opened {
                     try_first(&mut order, opened.key);
                 }
                 ((*name).clone(), opened)
             };
-            items[range].iter().map(open).collect::<Vec<_>>()
+            let in_time = |item| (!is_past(deadline)).then(|| open(item));
+            items[range].iter().map_while(in_time).collect::<Vec<_>>()
         };
-        sorted_out(parallel::by_processors(items.len(), work).into_iter().flatten())
+        let attempts: Vec<_> = parallel::by_processors(items.len(), work).into_iter().flatten().collect();
+        if attempts.len() < items.len() {
+            return Err(UnsealError::TooMuchWork);
+        }
+        sorted_out(attempts.into_iter())
     }
 
     /// The blob of the first version, when there is one and it may be read.
@@ -134,7 +156,7 @@ impl SealedSecret {
     fn render(
         &self,
         data: &mut BTreeMap<String, SecretBytes>,
-        missing: MissingKey,
+        options: &UnsealOptions,
     ) -> Result<(), UnsealError> {
         let mut values = data.clone();
         for (key, source) in &self.template.data {
@@ -148,7 +170,10 @@ impl SealedSecret {
                 data.remove(key);
                 continue;
             };
-            match template::render(key, source, &values, missing) {
+            if is_past(options.deadline) {
+                return Err(UnsealError::TooMuchWork);
+            }
+            match template::render(key, source, &values, options.missing_key) {
                 Ok(rendered) => drop(data.entry(key.clone()).or_insert(rendered)),
                 Err(error) => failures.push(TemplateFailure { key: key.clone(), reason: error.to_string() }),
             }
@@ -162,6 +187,10 @@ impl SealedSecret {
         metadata.insert("name".to_owned(), self.name.clone().into());
         metadata
     }
+}
+
+fn is_past(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
 fn try_first(order: &mut Vec<usize>, key: usize) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::TEMPLATES_MAX;
 use crate::sealed_item::ItemError;
 
 /// One item that does not open.
@@ -39,6 +40,10 @@ pub enum UnsealError {
     LegacyRefused,
     /// All items open and some templates do not render.
     Templates(Vec<TemplateFailure>),
+    /// There are more than [`TEMPLATES_MAX`](super::TEMPLATES_MAX) templates.
+    TooManyTemplates,
+    /// The deadline came before the end.
+    TooMuchWork,
 }
 
 impl std::error::Error for UnsealError {}
@@ -63,6 +68,12 @@ impl fmt::Display for UnsealError {
                 let pairs = failures.iter().map(|failure| (failure.reason.clone(), failure.key.as_str()));
                 formatter.write_str(&grouped(pairs))
             }
+            Self::TooManyTemplates => {
+                write!(formatter, "there are more than {TEMPLATES_MAX} templates: divide the object")
+            }
+            Self::TooMuchWork => formatter.write_str(
+                "opening it takes too long: divide the object, make its templates simpler, or retire unused keys",
+            ),
         }
     }
 }
