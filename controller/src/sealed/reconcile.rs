@@ -285,11 +285,16 @@ impl Look<'_> {
         if let Some(settled) = self.hold_back(|| vec!["type".to_owned()]) {
             return Ok(settled);
         }
-        match write::delete(&self.secrets, &live.metadata).await {
-            Err(failure) if failure.reason == Reason::ApiForbidden => {
-                let type_ = live.type_.clone().unwrap_or_default();
-                return Err(self.fixed(&Fixed::Type(type_), wanted));
+        let is_fixed = || self.fixed(&Fixed::Type(live.type_.clone().unwrap_or_default()), wanted);
+        // Admission may have changed since: better the wrong type than nothing.
+        match write::try_out(&self.secrets, wanted).await {
+            Err(failure) if matches!(failure.reason, Reason::ApiForbidden | Reason::RejectedSecret) => {
+                return Err(is_fixed());
             }
+            tried => tried.map_err(updating)?,
+        }
+        match write::delete(&self.secrets, &live.metadata).await {
+            Err(failure) if failure.reason == Reason::ApiForbidden => return Err(is_fixed()),
             deleted => deleted.map_err(updating)?,
         }
         let version = write::create(&self.secrets, wanted).await.map_err(updating)?;
