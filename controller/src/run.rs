@@ -7,8 +7,6 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures::StreamExt;
 use futures::channel::mpsc::{UnboundedReceiver, unbounded};
-use kube::Client;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 use tokio::sync::watch::{Receiver, channel};
@@ -29,9 +27,11 @@ use crate::server::sealing::Sealing;
 use crate::server::{Counted, Health, Part, Presence, listen, serve, serve_metrics};
 use crate::watch::{self, LoopOptions};
 
+mod connect;
 mod contexts;
 pub mod kinds;
 
+use connect::connect;
 use contexts::{context, sealed_context};
 use kinds::{ENCRYPTED_SECRET, SEALED_SECRET};
 
@@ -284,18 +284,6 @@ async fn stand_by(health: &Health, parts: [Part; 2]) {
         tick.tick().await;
         parts.iter().for_each(|part| health.set(*part, Presence::NotNeeded));
     }
-}
-
-async fn connect(args: &Args) -> anyhow::Result<Client> {
-    let config = match &args.kubeconfig {
-        None => kube::Config::infer().await.context("neither a kubeconfig nor a service account is there")?,
-        Some(path) => {
-            let file = Kubeconfig::read_from(path).context("cannot read the kubeconfig")?;
-            let options = KubeConfigOptions::default();
-            kube::Config::from_custom_kubeconfig(file, &options).await.context("cannot use the kubeconfig")?
-        }
-    };
-    Client::try_from(config).context("cannot build a client")
 }
 
 /// The pod's name, or the controller's, and something that no other process has.

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use super::api::SealedSecret;
 use super::keys::SealingKeys;
-use super::report::{Outcome, Reporter, Stage, Trouble, was_synced};
+use super::report::{Outcome, Reporter, Stage, Trouble, retry, was_synced};
 use super::rules::Rules;
 use super::target::{Claim, SKIP_OWNER, claim};
 use super::unseal::WORK_MAX;
@@ -110,7 +110,7 @@ async fn look_and_report(object: &SealedSecret, context: &Context) -> Result<Act
 /// What is done after a failure: it is tried again, without end and ever more rarely. What only the object or a key can
 /// mend wakes it by itself, so that it costs no arithmetic in between.
 pub fn error_policy(object: Arc<SealedSecret>, failure: &Failure, context: Arc<Context>) -> Action {
-    let jitter = match failure.reason.retry() {
+    let jitter = match retry(failure.reason) {
         Retry::Later => jitter(),
         Retry::Never if !failure.reason.lies_in_the_live_secret() => return next_look(context.resync),
         // Nearly the whole delay: each look at a Secret in the way is one request for nothing.
@@ -285,11 +285,16 @@ impl Look<'_> {
         if let Some(settled) = self.hold_back(|| vec!["type".to_owned()]) {
             return Ok(settled);
         }
-        match write::delete(&self.secrets, &live.metadata).await {
-            Err(failure) if failure.reason == Reason::ApiForbidden => {
-                let type_ = live.type_.clone().unwrap_or_default();
-                return Err(self.fixed(&Fixed::Type(type_), wanted));
+        let is_fixed = || self.fixed(&Fixed::Type(live.type_.clone().unwrap_or_default()), wanted);
+        // Admission may have changed since: better the wrong type than nothing.
+        match write::try_out(&self.secrets, wanted).await {
+            Err(failure) if matches!(failure.reason, Reason::ApiForbidden | Reason::RejectedSecret) => {
+                return Err(is_fixed());
             }
+            tried => tried.map_err(updating)?,
+        }
+        match write::delete(&self.secrets, &live.metadata).await {
+            Err(failure) if failure.reason == Reason::ApiForbidden => return Err(is_fixed()),
             deleted => deleted.map_err(updating)?,
         }
         let version = write::create(&self.secrets, wanted).await.map_err(updating)?;

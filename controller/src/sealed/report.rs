@@ -74,6 +74,12 @@ impl Trouble {
     }
 }
 
+/// What is done about a SealedSecret that failed for `reason`. A Secret that was refused is tried again, other than for
+/// an EncryptedSecret: quotas and admission change without a sign.
+pub fn retry(reason: Reason) -> Retry {
+    if reason == Reason::RejectedSecret { Retry::Later } else { reason.retry() }
+}
+
 /// What became of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
@@ -128,7 +134,7 @@ impl Outcome {
         match self {
             Self::Synced { .. } => None,
             Self::Drifted(_) => Some("Stalled"),
-            Self::Failed(trouble) => Some(match trouble.failure.reason.retry() {
+            Self::Failed(trouble) => Some(match retry(trouble.failure.reason) {
                 Retry::Never => "Stalled",
                 Retry::Later | Retry::WhenItComes => "Reconciling",
             }),
@@ -483,6 +489,7 @@ mod tests {
         assert_eq!(told(&synced, &unknown).as_deref(), Some(text));
         assert_eq!(told(&first(&unknown), &unknown), None);
         let update = failed(Stage::Update, Reason::RejectedSecret, None);
+        assert!(types(&first(&update)).iter().any(|shown| shown == "Reconciling=True RejectedSecret"));
         assert_eq!(told(&first(&unknown), &update).as_deref(), Some("ErrUpdateFailed: because"));
     }
 

@@ -23,6 +23,9 @@ use crate::error::{Failure, Reason};
 /// The type of Secrets that name none.
 const OPAQUE: &str = "Opaque";
 
+/// What the names begin with under which Secrets are tried out.
+const TRIED_NAME: &str = "lacre-tried-";
+
 /// What of a template's metadata a Secret takes. All the rest is the API server's to set, and would only make it refuse
 /// the Secret.
 const TEMPLATE_FIELDS: [&str; 5] = ["annotations", "finalizers", "generateName", "labels", "ownerReferences"];
@@ -223,6 +226,20 @@ fn merge(word: &str, live: &mut Option<Texts>, wanted: Texts, extent: Extent) ->
 pub async fn create(secrets: &Api<Secret>, wanted: &Wanted) -> Result<Option<String>, Failure> {
     let answer = secrets.create(&by(wanted.manager()), wanted.new_secret().as_secret()).await;
     finish("creating", &wanted.metadata, answer)
+}
+
+/// Whether the API server would make the Secret now, asked under a name that it chooses, because its own is taken. Nothing
+/// is made.
+///
+/// # Errors
+/// The API server's answer.
+pub async fn try_out(secrets: &Api<Secret>, wanted: &Wanted) -> Result<(), Failure> {
+    let mut tried = wanted.new_secret();
+    let metadata = tried.metadata_mut();
+    (metadata.name, metadata.generate_name) = (None, Some(TRIED_NAME.to_owned()));
+    let how = PostParams { dry_run: true, ..by(wanted.manager()) };
+    let answer = secrets.create(&how, tried.as_secret()).await;
+    finish("trying out", &wanted.metadata, answer).map(drop)
 }
 
 /// Replaces the version of the Secret that `revision` was made from; gives its new version.
