@@ -64,6 +64,9 @@ fn told(error: &KubeconfigError) -> &'static str {
         }
         KubeconfigError::LoadClientCertificate(_) => "the client certificate cannot be read",
         KubeconfigError::LoadClientKey(_) => "the client key cannot be read",
+        // Which others there are depends on what else of the workspace is built with the client.
+        #[allow(unreachable_patterns, reason = "there are none when the controller is built alone")]
+        _ => "it cannot be used",
     }
 }
 
