@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use lacre_crypto::object::SealedSecret;
 use lacre_crypto::object::sealed_secret::{
-    API_VERSION, KIND, MissingKey, PlainSecret, UnsealError, UnsealOptions,
+    API_VERSION, KIND, MissingKey, PlainSecret, UnsealError, UnsealOptions, is_nothing,
 };
 use lacre_crypto::sealing_key::SealingKey;
 use serde_json::{Map, Value, json};
@@ -92,14 +92,4 @@ fn as_object(sealed: &SealedSecret, opened: PlainSecret) -> Value {
         object.insert("type".to_owned(), opened.type_.into());
     }
     object.into()
-}
-
-fn is_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        Value::Object(members) => members.is_empty(),
-        _ => false,
-    }
 }

@@ -25,7 +25,7 @@ pub use open::{MissingKey, PlainSecret, TEMPLATES_MAX, UnsealOptions};
 pub use reseal::{Extent, ResealError, Resealed};
 pub use rewrap::{SealedManifest, SealedObject};
 pub use scope::ItemScope;
-pub use seal::{SealSecretError, SealSecretOptions, seal_secret};
+pub use seal::{SealSecretError, SealSecretOptions, is_nothing, seal_secret};
 pub use unseal_error::{ItemFailure, TemplateFailure, UnsealError};
 
 /// API group of the kind.

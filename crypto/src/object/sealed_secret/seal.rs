@@ -216,8 +216,8 @@ fn template(root: &Map<String, Value>, place: &Place) -> Result<Value, ObjectErr
     Ok(Value::Object(template))
 }
 
-/// What its client leaves out when it writes.
-fn is_nothing(value: &Value) -> bool {
+/// Whether clients of Kubernetes leave the value of a field out when they write it.
+pub fn is_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
